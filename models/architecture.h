@@ -1,0 +1,45 @@
+/* A transformer described by its dimensions, and the model built from it.
+ *
+ * What two models of the same family do differently is a field here, never an `if` on a name;
+ * families only choose defaults (catalog/families). */
+#pragma once
+
+#include "models/dtype.h"
+#include "models/model.h"
+
+typedef enum { ZP_ATTENTION_FLASH, ZP_ATTENTION_EAGER } ZpAttentionImpl;
+
+typedef struct {
+    const char *family; /* "llama": chooses module and class names; "" = generic names */
+    gint64 layers, hidden, heads, kv_heads, head_size, ffn, vocabulary;
+    gint64 positions; /* learned position table rows; 0: none */
+    gboolean gated;   /* gate and up projections (SwiGLU), else one up projection */
+    gboolean tied;    /* head shares the embedding table */
+    gboolean attention_bias, mlp_bias, head_bias;
+    gboolean qkv_bias;  /* q, k, v only (qwen2); implied by attention_bias */
+    gboolean norm_bias; /* LayerNorm with bias; RMSNorm otherwise */
+    gboolean final_norm;
+    int norms_per_block; /* 1, 2 or 4 */
+} ZpArchitecture;
+
+/* What the costs of a layer depend on beside the architecture. */
+typedef struct {
+    ZpDtype compute; /* activations and gathered weights */
+    ZpAttentionImpl attention;
+    gboolean causal; /* half of the pairs */
+} ZpArchitectureOptions;
+
+/* Checks dimensions (positive, heads divide, no overflow of int64 products): the message names
+ * every key that is missing or wrong at once. */
+gboolean zp_architecture_check(const ZpArchitecture *architecture, GError **error);
+ZpModel *zp_architecture_build(const ZpArchitecture *architecture,
+                               const ZpArchitectureOptions *options, const char *name,
+                               GError **error);
+
+typedef enum {
+    ZP_ARCHITECTURE_ERROR_MISSING,
+    ZP_ARCHITECTURE_ERROR_RANGE,
+    ZP_ARCHITECTURE_ERROR_UNSUPPORTED,
+} ZpArchitectureError;
+#define ZP_ARCHITECTURE_ERROR (zp_architecture_error_quark())
+GQuark zp_architecture_error_quark(void);

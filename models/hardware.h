@@ -1,0 +1,54 @@
+/* Devices, nodes and networks: numbers with their sources. */
+#pragma once
+
+#include <glib.h>
+
+typedef struct {
+    const char *source;
+    const char *confidence; /* looked-up, derived, assumed, known */
+} ZpEvidence;
+
+typedef struct {
+    const char *name;    /* "A100-80" */
+    gint64 memory_bytes; /* what torch reports as total where known, else what nvidia-smi does */
+    double flops_bf16, flops_fp16, flops_tf32, flops_fp32,
+        flops_fp8;     /* dense peak per second; 0: none */
+    double gemm_flops; /* best achieved bf16 matrix product, 0: unknown */
+    double memory_bytes_per_s, memory_measured_bytes_per_s;
+    double link_bytes_per_s; /* scale-up, per direction and GPU; 0: PCIe only */
+    double ring_bytes_per_s; /* measured 8-GPU bus bandwidth, 0: unknown */
+    double host_to_device_bytes_per_s, device_to_host_bytes_per_s;
+    int pcie_generation, sm_count;
+    ZpEvidence memory, flops, bandwidth, link, host_link;
+} ZpGpu;
+
+typedef struct {
+    const char *name;           /* "DGX-A100" */
+    int gpus;                   /* per node */
+    double network_bytes_per_s; /* all NICs of the node, per direction */
+    const char *gpu;            /* the GPU it comes with */
+    ZpEvidence network;
+} ZpNode;
+
+/* One named entry of memory outside the allocator. */
+typedef struct {
+    const char *name; /* "context", "communicator", "workspace" */
+    gint64 bytes;
+    ZpEvidence evidence;
+} ZpOverhead;
+
+typedef struct _ZpHardware ZpHardware; /* the parsed catalogue */
+
+/* The built-in catalogue (models/catalog/hardware.csv, embedded).  Aborts on a broken built-in. */
+ZpHardware *zp_hardware_load(void);
+void zp_hardware_free(ZpHardware *hardware);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpHardware, zp_hardware_free)
+
+/* Names are matched without case; catalogue names and common aliases ("A100-80", "A100-SXM-80"). */
+const ZpGpu *zp_hardware_gpu(const ZpHardware *hardware, const char *name);
+const ZpNode *zp_hardware_node(const ZpHardware *hardware, const char *name);
+const ZpGpu *zp_hardware_gpus(const ZpHardware *hardware, gsize *n);
+const ZpNode *zp_hardware_nodes(const ZpHardware *hardware, gsize *n);
+/* Default overhead entries for a GPU and number of communicators; fills up to n_max, returns n. */
+gsize zp_hardware_overheads(const ZpHardware *hardware, const ZpGpu *gpu, int n_communicators,
+                            ZpOverhead *entries, gsize n_max);

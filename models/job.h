@@ -1,0 +1,120 @@
+/* A job: everything a runtime needs to compile a step.  Plain values; scenarios fill it. */
+#pragma once
+
+#include "models/dtype.h"
+#include "models/hardware.h"
+#include "models/model.h"
+#include "models/optimizer.h"
+#include "sim/time.h"
+
+typedef enum {
+    ZP_CHECKPOINTING_NONE,
+    ZP_CHECKPOINTING_SELECTIVE,
+    ZP_CHECKPOINTING_FULL
+} ZpCheckpointing;
+
+typedef enum {
+    ZP_WRAP_SUBLAYER, /* attention and MLP of each block apart */
+    ZP_WRAP_BLOCK,    /* n blocks a unit (wrap_blocks) */
+    ZP_WRAP_SIZE,     /* close a unit when it holds wrap_elements or more */
+    ZP_WRAP_MODEL,    /* one unit */
+} ZpWrap;
+
+typedef enum {
+    ZP_OUTER_OWN,  /* embedding and head (with the final norm) are units of their own */
+    ZP_OUTER_ROOT, /* both in one root unit, gathered from first to last use */
+} ZpOuter;
+
+typedef struct {
+    ZpDtype parameter, gradient, gathered, reduce;
+    ZpDtype master; /* NONE: no master copy */
+    ZpDtype moments;
+} ZpPrecision;
+
+typedef struct {
+    gint64 micro_batch, sequence, accumulation;
+    ZpCheckpointing checkpointing;
+} ZpTraining;
+
+typedef struct {
+    gint32 ranks;       /* world size */
+    gint32 shard_group; /* ranks that share one copy; divides ranks */
+} ZpWorld;
+
+typedef struct {
+    int stage; /* 0..3 */
+    ZpWrap wrap;
+    gint32 wrap_blocks;
+    gint64 wrap_elements;
+    ZpOuter outer;
+    gint32 prefetch_forward, prefetch_backward; /* units gathered ahead */
+    gint64
+        bucket_elements; /* gradients reduced together: a bucket closes when it holds this many */
+    gboolean overlap;    /* reductions run beside backward, else backward waits for each */
+    gboolean reshard_after_forward; /* stage 3: free after forward and gather again */
+} ZpZero;
+
+typedef struct {
+    double link_bytes_per_s; /* between GPUs of a node, per direction and GPU */
+    double link_efficiency;  /* achieved share of it */
+    ZpTime link_latency_ps;  /* per collective inside a node */
+    gint32 gpus_per_node;
+    double network_bytes_per_s; /* per node and direction */
+    double network_efficiency;
+    ZpTime network_latency_ps; /* per collective between nodes */
+    double host_to_device_bytes_per_s, device_to_host_bytes_per_s;
+} ZpNetwork;
+
+typedef struct {
+    double flops_per_s;      /* peak for the compute dtype */
+    double flops_efficiency; /* achieved by matrix products */
+    double memory_bytes_per_s;
+    double memory_efficiency;
+    gint64 capacity_bytes;
+    gint64 overhead_bytes;    /* runtime overhead outside the allocator */
+    double contingency;       /* ratio of the peak kept free */
+    ZpTime kernel_latency_ps; /* per kernel on the device */
+} ZpDevice;
+
+typedef struct {
+    ZpTime launch_overhead_ps, instr_overhead_ps;
+    gint32 run_ahead; /* 0: unlimited */
+} ZpHost;
+
+typedef struct {
+    gint32 simulated_ranks; /* 1: a representative; or all of world.ranks */
+    gint32 jitter_ppm;
+    guint64 seed;
+    gint32 steps;
+    gint32 slow_rank; /* ZP_MODEL_NONE: none */
+    gint32 slow_ppm;  /* speed of that rank, 1000000 nominal */
+} ZpSimulation;
+
+/* One accounting rule broken on purpose, to prove that a named check notices (tests only). */
+typedef enum {
+    ZP_MUTANT_NONE,
+    ZP_MUTANT_OPTIMIZER_REPLICATED_AT_STAGE_1,
+    ZP_MUTANT_PARAMETERS_SHARDED_AT_STAGE_2,
+    ZP_MUTANT_MASTER_OMITTED,
+    ZP_MUTANT_MOMENTS_COUNTED_TWICE,
+    ZP_MUTANT_ACTIVATIONS_DIVIDED_BY_DATA_PARALLELISM,
+    ZP_MUTANT_GATHER_PEAK_ERASED,
+    ZP_MUTANT_PREFETCHED_UNIT_FORGOTTEN,
+    ZP_MUTANT_PADDING_DROPPED,
+    ZP_N_MUTANTS,
+} ZpMutant;
+
+typedef struct {
+    const char *runtime; /* name of a ZpRuntime */
+    const ZpModel *model;
+    const ZpOptimizer *optimizer;
+    ZpPrecision precision;
+    ZpTraining training;
+    ZpWorld world;
+    ZpZero zero;
+    ZpNetwork network;
+    ZpDevice device;
+    ZpHost host;
+    ZpSimulation simulation;
+    ZpMutant mutant;
+} ZpJob;

@@ -1,0 +1,122 @@
+/* A model: parameters, the module tree that owns them, and the layers that execute.
+ *
+ * Three views of one thing:
+ *  - parameters, in registration order (what named_parameters() would list);
+ *  - modules, the tree in pre-order (what frameworks hang hooks on);
+ *  - layers, the pieces of computation in forward order (what costs time and activations):
+ *    embedding, then per block its sublayers, final norm, head.
+ *
+ * Strings are interned (g_intern_string) or static: never freed. */
+#pragma once
+
+#include <glib.h>
+
+#define ZP_MODEL_NONE (-1)
+
+typedef struct {
+    const char *name; /* full dotted name */
+    gint64 elements;
+    gint64 shape[4]; /* shape[0] is dim 0; unused entries 0 */
+    gint32 n_dims;
+    gint32 module;  /* the module that owns it directly */
+    gint32 layer;   /* the layer that uses it first, or ZP_MODEL_NONE */
+    gint32 tied_to; /* index of the parameter whose storage it shares; then elements are counted
+                     * there and this entry must not be summed; ZP_MODEL_NONE otherwise */
+    gboolean trainable;
+    gboolean expert; /* belongs to one expert of a mixture */
+} ZpModelParameter;
+
+typedef struct {
+    const char *name;                     /* full dotted name, "" for the root */
+    const char *class_name;               /* "LlamaDecoderLayer"; "" where unknown */
+    gint32 parent;                        /* ZP_MODEL_NONE for the root */
+    gint32 first_parameter, n_parameters; /* direct parameters, contiguous */
+    gint32 layer;                         /* the layer it computes in, or ZP_MODEL_NONE */
+    gint32 block;                         /* transformer block it belongs to, or ZP_MODEL_NONE */
+    gboolean container;                   /* a list of modules: never called itself */
+    gboolean is_block;                    /* one transformer block: what wrapping policies wrap */
+    gint32 n_calls; /* children in call order; 0: registration order, each once */
+    gint32 *calls;
+} ZpModelModule;
+
+typedef enum {
+    ZP_LAYER_EMBEDDING,
+    ZP_LAYER_ATTENTION,
+    ZP_LAYER_MLP, /* dense or mixture of experts */
+    ZP_LAYER_NORM,
+    ZP_LAYER_HEAD,
+    ZP_LAYER_OTHER,
+} ZpLayerKind;
+
+/* Costs are integers per token (t = micro_batch x sequence tokens) and per pair
+ * (micro_batch x sequence^2), forward, per rank.  Bytes are for the compute dtype the model was
+ * built with. */
+typedef struct {
+    const char *name;
+    ZpLayerKind kind;
+    gint32 block;         /* transformer block, or ZP_MODEL_NONE */
+    gint32 module;        /* ZP_MODEL_NONE for layers spelt by hand */
+    gint64 elements;      /* parameters used here first (without those tied to an earlier layer) */
+    gint64 tied_elements; /* parameters used here that belong to an earlier layer */
+    gint64 flops_per_token;
+    gint64 flops_per_pair;
+    gint64 traffic_bytes_per_token; /* device memory read and written, beside the parameters */
+    /* Activations kept from forward to backward, by checkpointing policy:
+     * none: kept; selective: kept without the attention core (and what it recomputes);
+     * full: only the block's input, kept by the first layer of a block. */
+    gint64 kept_bytes_per_token, kept_bytes_per_pair;
+    gint64 selective_bytes_per_token, selective_bytes_per_pair;
+    gint64 input_bytes_per_token;
+    gint64 selective_flops_per_token, selective_flops_per_pair; /* recomputed under selective */
+    gint64 logits_bytes_per_token; /* head: logits and the loss's copies; class logits */
+} ZpModelLayer;
+
+typedef struct {
+    const char *name;
+    GArray *parameters; /* ZpModelParameter */
+    GArray *modules;    /* ZpModelModule, pre-order; may be empty for hand-spelt models */
+    GArray *layers;     /* ZpModelLayer, forward order */
+    gint32 n_blocks;
+    gint64 n_elements; /* unique parameters */
+    gint64 n_trainable_elements;
+    gint64 n_active_elements;    /* parameters that one token uses (mixture of experts) */
+    gint64 n_embedding_elements; /* token and position tables */
+    gboolean tied;               /* the head shares the embedding's table */
+    /* Dimensions for reports and cost models; 0 where they do not apply. */
+    gint64 hidden, ffn, heads, kv_heads, head_size, vocabulary;
+    const char *family; /* "llama", "gpt2", "hand-spelt", "total" ... */
+} ZpModel;
+
+ZpModel *zp_model_new(const char *name);
+void zp_model_free(ZpModel *model);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpModel, zp_model_free)
+
+static inline const ZpModelLayer *
+zp_model_layer(const ZpModel *model, gint32 index)
+{
+    return &g_array_index(model->layers, ZpModelLayer, (guint)index);
+}
+
+static inline const ZpModelParameter *
+zp_model_parameter(const ZpModel *model, gint32 index)
+{
+    return &g_array_index(model->parameters, ZpModelParameter, (guint)index);
+}
+
+static inline const ZpModelModule *
+zp_model_module(const ZpModel *model, gint32 index)
+{
+    return &g_array_index(model->modules, ZpModelModule, (guint)index);
+}
+
+/* A model of `n_elements` parameters cut into `n_layers` equal layers (the first ones take the
+ * remainder), for what is not a transformer: 2 FLOPs per parameter and token, no activations. */
+ZpModel *zp_model_new_total(gint64 n_elements, gint32 n_layers);
+
+/* A layer spelt by hand, `repeat` times; flops_per_token < 0 means 2 x elements. */
+void zp_model_add_layer(ZpModel *model, const char *name, gint64 elements, gint32 repeat,
+                        gint64 flops_per_token, gint64 kept_bytes_per_token,
+                        gint64 input_bytes_per_token);
+
+/* Sums parameters and layers into the n_* fields; call after filling. */
+void zp_model_finish(ZpModel *model);
