@@ -104,6 +104,10 @@ typedef enum {
     ZP_N_MUTANTS,
 } ZpMutant;
 
+/* Settings that only one framework has (models/deepspeed.h, models/fsdp.h); NULL: its defaults. */
+typedef struct _ZpDeepspeed ZpDeepspeed;
+typedef struct _ZpFsdp ZpFsdp;
+
 typedef struct {
     const char *runtime; /* name of a ZpRuntime */
     const ZpModel *model;
@@ -116,5 +120,8 @@ typedef struct {
     ZpDevice device;
     ZpHost host;
     ZpSimulation simulation;
-    ZpMutant mutant;
+    const ZpDeepspeed *deepspeed;
+    const ZpFsdp *fsdp;
+    ZpMutant mutant;        /* breaks the compiler of the ideal runtime */
+    ZpMutant ledger_mutant; /* breaks the ledger */
 } ZpJob;
