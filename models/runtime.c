@@ -1,0 +1,28 @@
+#include "models/runtime.h"
+
+#include <string.h>
+
+#include "models/runtimes/ideal.h"
+
+G_DEFINE_QUARK(zp - runtime - error - quark, zp_runtime_error)
+
+static const ZpRuntime *const runtimes[] = {
+    &zp_runtime_ideal,
+};
+
+const ZpRuntime *
+zp_runtime_find(const char *name)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(runtimes); i++) {
+        if (strcmp(runtimes[i]->name, name) == 0)
+            return runtimes[i];
+    }
+    return NULL;
+}
+
+const ZpRuntime *const *
+zp_runtime_table(gsize *n)
+{
+    *n = G_N_ELEMENTS(runtimes);
+    return runtimes;
+}
