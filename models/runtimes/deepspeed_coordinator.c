@@ -11,6 +11,7 @@ typedef struct {
     gint32 gather;      /* index into gathers while the registry holds its handle, else -1 */
     gint32 fetched_for; /* last step of the trace it was fetched for; NEVER */
     guint64 active;     /* set of modules that use it now: bit = position in its list of users */
+    gint32 attributed;  /* other modules in backward that a recomputation fetched it for */
 } State;
 
 #define NEVER G_MININT32
@@ -289,7 +290,7 @@ static void
 release_parameter(ZpDsCoordinator *self, gint32 id)
 {
     State *state = &self->states[id];
-    if (state->status != AVAILABLE || state->active != 0)
+    if (state->status != AVAILABLE || state->active != 0 || state->attributed > 0)
         return;
     state->status = NOT_AVAILABLE;
     if (self->config.secondary_ranks > 1 && !state->secondary) {
@@ -429,18 +430,38 @@ advance_queue(ZpDsCoordinator *self, const gint32 *ids, gint32 n)
         self->error = "tracing error: the fetch queue is empty";
 }
 
+/* The position of a parameter among a module's needs, or -1. */
+static gint32
+find_need(const ZpDsCoordinator *self, const ZpDsModule *module, gint32 id)
+{
+    const gint32 *ids = zp_ds_tree_need(self->tree, module);
+    for (gint32 i = 0; i < module->n_need; i++)
+        if (ids[i] == id)
+            return i;
+    return -1;
+}
+
+/* A frozen parameter has no gradient hook to release it after a recomputation: the module that is
+ * in backward becomes its user and releases it. */
 static void
 attribute_recomputation(ZpDsCoordinator *self, gint32 id)
 {
     gint32 owner = g_array_index(self->backward, gint32, self->backward->len - 1);
+    const ZpDsModule *module = zp_ds_tree_module(self->tree, owner);
+    gint32 need = find_need(self, module, id);
+    if (need >= 0)
+        self->states[id].active |= G_GUINT64_CONSTANT(1)
+                                   << self->need_bits[module->first_need + need];
     GArray **list = &self->recompute[owner];
     if (*list == NULL)
         *list = g_array_new(FALSE, FALSE, sizeof(gint32));
     guint at = (*list)->len;
     while (at > 0 && g_array_index(*list, gint32, at - 1) > id)
         at--;
-    if (at == 0 || g_array_index(*list, gint32, at - 1) != id)
-        g_array_insert_val(*list, at, id);
+    if (at > 0 && g_array_index(*list, gint32, at - 1) == id)
+        return;
+    g_array_insert_val(*list, at, id);
+    self->states[id].attributed += need < 0;
 }
 
 static void
@@ -543,6 +564,8 @@ release(ZpDsCoordinator *self, gint32 index, gboolean backward, const guint8 *de
         }
         if (other == id) {
             allowed |= !zp_ds_tree_parameter(self->tree, id)->persistent;
+            if (own != id && self->states[id].attributed > 0)
+                self->states[id].attributed--;
             k++;
         }
         if (allowed)
@@ -625,6 +648,7 @@ zp_ds_coordinator_step(ZpDsCoordinator *self)
     for (gint32 id = 0; id < (gint32)self->tree->parameters->len; id++) {
         pop_and_wait(self, id);
         self->states[id].active = 0;
+        self->states[id].attributed = 0;
         release_parameter(self, id);
     }
 }
