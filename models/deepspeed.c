@@ -27,6 +27,7 @@ zp_deepspeed_init(ZpDeepspeed *settings)
                           .ratio = 1.0},
         .offload_optimizer = {.pin_memory = TRUE, .buffer_count = 4, .ratio = 1.0},
         .pinned_power_of_two = TRUE,
+        .gradient_clipping = 1.0,
         .check_grad_overflow = TRUE,
         .adam = ZP_DS_DEFAULT_ADAM,
         .rank = -1,

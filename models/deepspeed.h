@@ -58,6 +58,7 @@ struct _ZpDeepspeed {
     /* beside zero_optimization */
     ZpDtype gradient_accumulation; /* data_types.grad_accum_dtype; NONE: the model's */
     ZpDtype communication;         /* communication_data_type; NONE: the model's */
+    double gradient_clipping;      /* 1.0; 0: off */
     gboolean check_grad_overflow;  /* bf16.check_grad_overflow: true (stages 1 and 2) */
     gboolean immediate_grad_update; /* bf16.immediate_grad_update: false (BF16_Optimizer) */
     ZpDsAdam adam;

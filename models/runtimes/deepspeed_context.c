@@ -155,6 +155,24 @@ zp_ds_transfer(ZpDs *ds, guint8 stream, ZpKind kind, gint64 bytes)
 }
 
 void
+zp_ds_host_adam(ZpDs *ds, gint64 elements)
+{
+    if (ds->silent || elements == 0)
+        return;
+    ZpTapeWork work = {
+        .solo_ps =
+            zp_time_from_seconds((double)elements / ds->settings->cpu_adam_elements_per_s),
+        .kind = ZP_KIND_HOST_OPTIMIZER,
+        .link = ZP_TAPE_NONE,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_HOST_COMPUTE,
+        .label = ZP_TAPE_NONE,
+    };
+    zp_tape_launch(ds->tape, ZP_DS_STREAM_HOST, zp_tape_add_work(ds->tape, &work));
+    zp_ds_sync_stream(ds, ZP_DS_STREAM_HOST);
+}
+
+void
 zp_ds_wait_stream(ZpDs *ds, guint8 stream, guint8 other)
 {
     if (stream != other && !ds->silent)

@@ -128,8 +128,8 @@ zp_ds_coordinator_listen(ZpDsCoordinator *self, ZpDsListener listener, gpointer 
     self->data = data;
 }
 
-void
-zp_ds_coordinator_emit(ZpDsCoordinator *self, const ZpDsEvent *event)
+static void
+emit(ZpDsCoordinator *self, const ZpDsEvent *event)
 {
     if (self->listener != NULL)
         self->listener(event, self->data);
@@ -163,7 +163,7 @@ emit_parameter(ZpDsCoordinator *self, ZpDsEventKind kind, gint32 id)
                          self->config.ranks,
         .gather = -1,
     };
-    zp_ds_coordinator_emit(self, &event);
+    emit(self, &event);
 }
 
 static void
@@ -175,7 +175,7 @@ emit_plain(ZpDsCoordinator *self, ZpDsEventKind kind, gint32 module, gboolean re
                        .recompute = recompute,
                        .elements = elements,
                        .gather = -1};
-    zp_ds_coordinator_emit(self, &event);
+    emit(self, &event);
 }
 
 static void
@@ -191,7 +191,7 @@ emit_gather(ZpDsCoordinator *self, ZpDsEventKind kind, const Gather *gather, gbo
         .gather = gather->number,
         .secondary = secondary,
     };
-    zp_ds_coordinator_emit(self, &event);
+    emit(self, &event);
 }
 
 /* Gathers */
@@ -283,6 +283,7 @@ pop_and_wait(ZpDsCoordinator *self, gint32 id)
         }
     self->states[id].gather = -1;
     wait_for(self, index);
+    emit_parameter(self, ZP_DS_POP, id);
     drop_reference(self, index);
 }
 
@@ -657,17 +658,17 @@ void
 zp_ds_coordinator_persist(ZpDsCoordinator *self)
 {
     for (gint32 id = 0; id < (gint32)self->tree->parameters->len; id++) {
+        if (!zp_ds_tree_parameter(self->tree, id)->persistent)
+            continue;
+        self->states[id].status = AVAILABLE;
+        emit_parameter(self, ZP_DS_PERSIST, id);
+    }
+    for (gint32 id = 0; id < (gint32)self->tree->parameters->len; id++) {
         const ZpDsParameter *parameter = zp_ds_tree_parameter(self->tree, id);
         State *state = &self->states[id];
         if (parameter->trainable && state->secondary) {
             state->secondary = FALSE;
             emit_parameter(self, ZP_DS_DROP_SECONDARY, id);
         }
-    }
-    for (gint32 id = 0; id < (gint32)self->tree->parameters->len; id++) {
-        if (!zp_ds_tree_parameter(self->tree, id)->persistent)
-            continue;
-        self->states[id].status = AVAILABLE;
-        emit_parameter(self, ZP_DS_PERSIST, id);
     }
 }

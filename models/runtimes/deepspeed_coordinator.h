@@ -28,6 +28,7 @@ typedef enum {
     ZP_DS_FORWARD_RUN,    /* the module's own computation is launched here */
     ZP_DS_BACKWARD_RUN,   /* its backward: gradients of its own parameters are ready after it */
     ZP_DS_GATHER,         /* launch: `gather`, ids, elements, flat_elements */
+    ZP_DS_POP,            /* one parameter's entry leaves the registry after its wait */
     ZP_DS_WAIT,           /* the handle of `gather`: all its parameters become available */
     ZP_DS_RELEASE,        /* one parameter */
     ZP_DS_FLAT_FREED,     /* last reference to `gather`'s handle (several parameters only) */
@@ -80,8 +81,6 @@ void zp_ds_coordinator_leftovers(ZpDsCoordinator *coordinator);
  * skips it). */
 void zp_ds_coordinator_step(ZpDsCoordinator *coordinator);
 void zp_ds_coordinator_persist(ZpDsCoordinator *coordinator);
-/* Passes an event of the walk to the listener (runs). */
-void zp_ds_coordinator_emit(ZpDsCoordinator *coordinator, const ZpDsEvent *event);
 
 /* DeepSpeed's own counter of available elements: its maximum since the last call (sampled after
  * each fetch). */

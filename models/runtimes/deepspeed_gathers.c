@@ -48,6 +48,7 @@ zp_ds_gathers_clear(ZpDsGathers *self)
     g_clear_pointer(&self->flat_of, g_free);
     g_clear_pointer(&self->secondary, g_free);
     g_clear_pointer(&self->flats, g_hash_table_unref);
+    g_queue_clear(&self->fetched);
 }
 
 static gint64
@@ -260,6 +261,19 @@ make_secondary(ZpDsGathers *self, gint32 id)
     zp_ds_sync_stream(ds, ZP_DS_STREAM_COMPUTE);
 }
 
+/* max_ongoing_fetch_events = 2: with more unfinished waits than that the host synchronises the
+ * oldest. */
+static void
+bound_run_ahead(ZpDsGathers *self)
+{
+    if (self->ds->silent || self->fast)
+        return;
+    if (self->fetched.length > 2)
+        zp_tape_sync(self->ds->tape, GPOINTER_TO_INT(g_queue_pop_head(&self->fetched)));
+    gint32 event = zp_tape_record(self->ds->tape, ZP_DS_STREAM_GATHER);
+    g_queue_push_tail(&self->fetched, GINT_TO_POINTER(event));
+}
+
 void
 zp_ds_gathers_handle(ZpDsGathers *self, const ZpDsEvent *event)
 {
@@ -270,6 +284,9 @@ zp_ds_gathers_handle(ZpDsGathers *self, const ZpDsEvent *event)
         break;
     case ZP_DS_WAIT:
         wait(self, event);
+        break;
+    case ZP_DS_POP:
+        bound_run_ahead(self);
         break;
     case ZP_DS_RELEASE:
         release(self, event->ids[0]);

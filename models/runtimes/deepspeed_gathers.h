@@ -29,6 +29,8 @@ typedef struct {
     gint32 *flat_of;    /* by ds_id: gather whose flat it is a view of, or -1 */
     gint32 *secondary;  /* by ds_id: hpZ partition */
     GHashTable *flats;  /* gather number -> ZpDsFlat */
+    GQueue fetched;     /* events of waits the host has not synchronised: bounds its run-ahead */
+    gboolean fast;      /* leaf modules do not record such events */
 } ZpDsGathers;
 
 void zp_ds_gathers_init(ZpDsGathers *gathers, ZpDs *ds, const ZpDsTree *tree);

@@ -9,6 +9,13 @@ zp_ds_walk_init(ZpDsWalk *walk, const ZpDsTree *tree, ZpDsCoordinator *coordinat
 }
 
 void
+zp_ds_walk_listen(ZpDsWalk *walk, ZpDsListener listener, gpointer data)
+{
+    walk->listener = listener;
+    walk->data = data;
+}
+
+void
 zp_ds_walk_clear(ZpDsWalk *walk)
 {
     g_clear_pointer(&walk->pending, g_free);
@@ -18,14 +25,15 @@ static void
 run(ZpDsWalk *walk, ZpDsEventKind kind, gint32 index, gboolean recompute)
 {
     ZpDsEvent event = {.kind = kind, .module = index, .recompute = recompute, .gather = -1};
-    zp_ds_coordinator_emit(walk->coordinator, &event);
+    if (walk->listener != NULL)
+        walk->listener(&event, walk->data);
 }
 
 static void
 forward(ZpDsWalk *walk, gint32 index, gboolean recompute)
 {
     const ZpDsModule *module = zp_ds_tree_module(walk->tree, index);
-    gboolean hooked = !module->container && !module->hidden;
+    gboolean hooked = walk->coordinator != NULL && !module->container && !module->hidden;
     if (hooked)
         zp_ds_coordinator_pre_forward(walk->coordinator, index, recompute);
     run(walk, ZP_DS_FORWARD_RUN, index, recompute);
@@ -46,7 +54,7 @@ backward(ZpDsWalk *walk, gint32 index)
         return;
     if (module->checkpointed)
         forward(walk, index, TRUE);
-    gboolean hooked = !module->container && !module->hidden;
+    gboolean hooked = walk->coordinator != NULL && !module->container && !module->hidden;
     if (hooked)
         zp_ds_coordinator_pre_backward(walk->coordinator, index);
     for (gint32 i = module->n_calls - 1; i >= 0; i--)
@@ -59,14 +67,13 @@ backward(ZpDsWalk *walk, gint32 index)
 void
 zp_ds_walk_forward(ZpDsWalk *walk)
 {
-    zp_ds_coordinator_reset_step(walk->coordinator);
+    if (walk->coordinator != NULL)
+        zp_ds_coordinator_reset_step(walk->coordinator);
     forward(walk, 0, FALSE);
 }
 
 void
-zp_ds_walk_backward(ZpDsWalk *walk, gboolean with_backward)
+zp_ds_walk_backward(ZpDsWalk *walk)
 {
-    if (with_backward)
-        backward(walk, 0);
-    zp_ds_coordinator_leftovers(walk->coordinator);
+    backward(walk, 0);
 }

@@ -14,15 +14,20 @@
 
 typedef struct {
     const ZpDsTree *tree;
-    ZpDsCoordinator *coordinator;
+    ZpDsCoordinator *coordinator; /* NULL: no hooks, runs alone (stages 0 to 2) */
+    ZpDsListener listener;        /* of the runs */
+    gpointer data;
     gint32 *pending; /* by module: forward calls whose post-backward is due */
 } ZpDsWalk;
 
 void zp_ds_walk_init(ZpDsWalk *walk, const ZpDsTree *tree, ZpDsCoordinator *coordinator);
+/* Runs go to this listener; with a coordinator its hooks' events go to its own. */
+void zp_ds_walk_listen(ZpDsWalk *walk, ZpDsListener listener, gpointer data);
 void zp_ds_walk_clear(ZpDsWalk *walk);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ZpDsWalk, zp_ds_walk_clear)
 
 /* The root's forward, reset_step before it. */
 void zp_ds_walk_forward(ZpDsWalk *walk);
-/* The root's backward and the leftovers; without `backward` (evaluation) the leftovers alone. */
-void zp_ds_walk_backward(ZpDsWalk *walk, gboolean backward);
+/* The root's backward.  The framework's own end of a micro-batch (last gradients, then
+ * zp_ds_coordinator_leftovers()) comes after it. */
+void zp_ds_walk_backward(ZpDsWalk *walk);

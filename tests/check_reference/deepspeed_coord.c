@@ -124,6 +124,7 @@ ds_log_event(GPtrArray *log, const ZpDsTree *tree, const ZpDsEvent *event)
     case ZP_DS_FORWARD_RUN:
     case ZP_DS_BACKWARD_RUN:
     case ZP_DS_COMPUTE_WAIT:
+    case ZP_DS_POP:
     case ZP_DS_SECONDARY:
     case ZP_DS_DROP_SECONDARY:
         return;
@@ -223,7 +224,9 @@ micro_batch(Replay *replay, gboolean backward, gboolean step, gboolean persist)
 {
     begin(replay);
     zp_ds_walk_forward(replay->walk);
-    zp_ds_walk_backward(replay->walk, backward);
+    if (backward)
+        zp_ds_walk_backward(replay->walk);
+    zp_ds_coordinator_leftovers(replay->coordinator);
     if (step)
         zp_ds_coordinator_step(replay->coordinator);
     if (step && persist)
