@@ -55,8 +55,7 @@ static gboolean
 check_stage3(const ZpDeepspeed *settings, const ZpJob *job, GError **error)
 {
     gint32 ranks = job->world.ranks;
-    if (settings->hpz_partition_ranks > 1 &&
-        ranks % MIN(settings->hpz_partition_ranks, ranks) != 0)
+    if (settings->hpz_partition_ranks > 1 && ranks % MIN(settings->hpz_partition_ranks, ranks) != 0)
         return refuse(error, "zero_hpz_partition_size must divide the number of ranks");
     if (settings->mics_shard_ranks > 0 && ranks % settings->mics_shard_ranks != 0)
         return refuse(error, "mics_shard_size must divide the number of ranks");

@@ -7,8 +7,7 @@ zp_vendor_estimate_zero2(const ZpVendorQuestion *question)
     gint64 gpus = (gint64)question->nodes * question->gpus_per_node;
     if (question->offload_optimizer)
         return (ZpVendorEstimate){
-            .host_bytes =
-                (gint64)((double)(total * MAX(4 * gpus, 16)) * question->buffer_factor),
+            .host_bytes = (gint64)((double)(total * MAX(4 * gpus, 16)) * question->buffer_factor),
             .device_bytes = 2 * total,
         };
     return (ZpVendorEstimate){
@@ -65,6 +64,6 @@ zp_vendor_estimate_measure(const ZpModel *model, ZpVendorQuestion *question)
         question->largest_layer_elements = MAX(question->largest_layer_elements, own);
     }
     for (guint l = 0; model->modules->len == 0 && l < model->layers->len; l++)
-        question->largest_layer_elements = MAX(question->largest_layer_elements,
-                                               zp_model_layer(model, (gint32)l)->elements);
+        question->largest_layer_elements =
+            MAX(question->largest_layer_elements, zp_model_layer(model, (gint32)l)->elements);
 }

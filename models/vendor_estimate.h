@@ -23,8 +23,8 @@ typedef struct {
 } ZpVendorQuestion;
 
 typedef struct {
-    gint64 host_bytes;   /* per node */
-    gint64 device_bytes; /* per GPU */
+    gint64 host_bytes;          /* per node */
+    gint64 device_bytes;        /* per GPU */
     gint64 largest_layer_bytes; /* ZeRO-3: part of device_bytes; 0 for ZeRO-2 */
 } ZpVendorEstimate;
 

@@ -77,7 +77,7 @@ reduce(ZpDsProgram *program, gint64 elements)
                         zp_ds_bytes((int)ds->accumulate, elements) +
                             zp_ds_bytes((int)ds->communicate, elements));
     ZpDsCollective all_reduce = {ZP_KIND_ALL_REDUCE, elements, (int)ds->communicate,
-                                 ZP_DS_GROUP_WORLD, stream};
+                                 ZP_DS_GROUP_WORLD,  stream,   0};
     zp_ds_collective(ds, &all_reduce);
     zp_ds_memory_kernel(ds, stream,
                         zp_ds_bytes((int)ds->accumulate, elements) +
@@ -125,8 +125,8 @@ step(ZpDsProgram *program)
     }
     zp_ds_program_tag(program, ZP_PHASE_GATHER, ZP_MODEL_NONE);
     for (gint32 g = 0; g < program->n_groups; g++) {
-        ZpDsCollective gather = {ZP_KIND_ALL_GATHER, state->groups[g].flat_elements,
-                                 (int)ds->model, ZP_DS_GROUP_WORLD, ZP_DS_STREAM_COMPUTE};
+        ZpDsCollective gather = {ZP_KIND_ALL_GATHER, state->groups[g].flat_elements, (int)ds->model,
+                                 ZP_DS_GROUP_WORLD,  ZP_DS_STREAM_COMPUTE,           0};
         zp_ds_collective(ds, &gather);
     }
     zp_ds_program_tag(program, ZP_PHASE_ZERO_GRAD, ZP_MODEL_NONE);

@@ -18,9 +18,8 @@ own_elements(const ZpDsCompute *self, const ZpDsModule *module)
 {
     gint64 sum = 0;
     for (gint32 i = 0; i < module->n_own; i++)
-        sum += zp_ds_tree_parameter(
-                   self->tree,
-                   g_array_index(self->tree->owned, gint32, (guint)(module->first_own + i)))
+        sum += zp_ds_tree_parameter(self->tree, g_array_index(self->tree->owned, gint32,
+                                                              (guint)(module->first_own + i)))
                    ->elements;
     return sum;
 }
@@ -75,8 +74,7 @@ share_layers(ZpDsCompute *self)
             state->last_module = m;
         const ZpModelLayer *spent = zp_model_layer(model, layer[m]);
         double share = (double)weight[m] / (double)total[layer[m]];
-        self->modules[m].flops =
-            share * (double)spent->flops_per_token * (double)self->tokens;
+        self->modules[m].flops = share * (double)spent->flops_per_token * (double)self->tokens;
         self->modules[m].traffic_bytes =
             share * (double)spent->traffic_bytes_per_token * (double)self->tokens;
         if (spent->kind != ZP_LAYER_EMBEDDING)
@@ -107,9 +105,8 @@ zp_ds_compute_init(ZpDsCompute *self, ZpDs *ds, const ZpDsTree *tree)
         self->starts[m] = ZP_MODEL_NONE;
     self->layers = g_new(ZpDsLayerState, MAX(self->n_layers, 1));
     for (gint32 l = 0; l < self->n_layers; l++)
-        self->layers[l] =
-            (ZpDsLayerState){ZP_MODEL_NONE, ZP_MODEL_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE,
-                             ZP_TAPE_NONE};
+        self->layers[l] = (ZpDsLayerState){ZP_MODEL_NONE, ZP_MODEL_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE,
+                                           ZP_TAPE_NONE};
     if (self->n_layers > 0)
         share_layers(self);
 }
@@ -179,8 +176,8 @@ begin_layer(ZpDsCompute *self, gint32 l, gboolean recompute)
             make(self, ZP_CLASS_ACTIVATION, input ? ZP_ROLE_CHECKPOINT_INPUT : ZP_ROLE_NONE,
                  kept_bytes(self, layer));
     if (state->logits == ZP_TAPE_NONE)
-        state->logits = make(self, ZP_CLASS_LOGITS, ZP_ROLE_NONE,
-                             layer->logits_bytes_per_token * self->tokens);
+        state->logits =
+            make(self, ZP_CLASS_LOGITS, ZP_ROLE_NONE, layer->logits_bytes_per_token * self->tokens);
 }
 
 void

@@ -61,8 +61,8 @@ zp_ds_init(ZpDs *ds, const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape
     ds->moments = job->precision.moments != ZP_DTYPE_NONE ? job->precision.moments : ds->master;
     ds->adam = settings->adam;
     if (ds->adam == ZP_DS_DEFAULT_ADAM)
-        ds->adam = settings->offload_optimizer.device == ZP_DS_NOWHERE ? ZP_DS_FUSED_ADAM
-                                                                       : ZP_DS_CPU_ADAM;
+        ds->adam =
+            settings->offload_optimizer.device == ZP_DS_NOWHERE ? ZP_DS_FUSED_ADAM : ZP_DS_CPU_ADAM;
     ds->ranks = job->world.ranks;
     ds->shard_ranks = job->zero.stage == 3 && settings->mics_shard_ranks > 0
                           ? settings->mics_shard_ranks
@@ -72,6 +72,19 @@ zp_ds_init(ZpDs *ds, const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape
     return TRUE;
 }
 
+/* Every collective is labelled with its format. */
+static gint32
+label_of(ZpDs *ds, const ZpDsCollective *collective)
+{
+    gint32 label = ds->labels[collective->dtype];
+    if (collective->kind != ZP_KIND_REDUCE)
+        return label;
+    g_autofree char *text =
+        g_strdup_printf("%s to %d", (const char *)g_ptr_array_index(ds->tape->labels, label),
+                        collective->destination);
+    return zp_tape_add_label(ds->tape, g_intern_string(text));
+}
+
 gint32
 zp_ds_launch(ZpDs *ds, const ZpDsCollective *collective)
 {
@@ -79,8 +92,8 @@ zp_ds_launch(ZpDs *ds, const ZpDsCollective *collective)
     if (ds->silent || group->size == 1)
         return ZP_TAPE_NONE;
     gint64 bytes = zp_ds_bytes(collective->dtype, collective->elements);
-    ZpCost cost = zp_cost_collective(&ds->job->network, collective->kind, bytes, group->size,
-                                     group->stride);
+    ZpCost cost =
+        zp_cost_collective(&ds->job->network, collective->kind, bytes, group->size, group->stride);
     ZpTapeWork work = {
         .fixed_ps = cost.fixed_ps,
         .solo_ps = cost.solo_ps,
@@ -90,7 +103,7 @@ zp_ds_launch(ZpDs *ds, const ZpDsCollective *collective)
         .link = (gint8)cost.link,
         .group = (gint8)collective->group,
         .category = ZP_TAPE_COMMUNICATION,
-        .label = ds->labels[collective->dtype],
+        .label = label_of(ds, collective),
     };
     zp_ds_wait_stream(ds, ZP_DS_STREAM_NCCL, collective->stream);
     zp_tape_launch(ds->tape, ZP_DS_STREAM_NCCL, zp_tape_add_work(ds->tape, &work));
@@ -160,8 +173,7 @@ zp_ds_host_adam(ZpDs *ds, gint64 elements)
     if (ds->silent || elements == 0)
         return;
     ZpTapeWork work = {
-        .solo_ps =
-            zp_time_from_seconds((double)elements / ds->settings->cpu_adam_elements_per_s),
+        .solo_ps = zp_time_from_seconds((double)elements / ds->settings->cpu_adam_elements_per_s),
         .kind = ZP_KIND_HOST_OPTIMIZER,
         .link = ZP_TAPE_NONE,
         .group = ZP_TAPE_NONE,

@@ -38,18 +38,18 @@ struct _ZpDsCoordinator {
     gint8 *need_bits; /* by position in tree->needed: the module's bit in State.active */
     Mode mode;
     gint32 step_id;
-    GArray *modules;     /* gint32: the trace */
-    GArray *parameters;  /* Traced */
-    guint queue;         /* next of parameters to be fetched */
+    GArray *modules;    /* gint32: the trace */
+    GArray *parameters; /* Traced */
+    guint queue;        /* next of parameters to be fetched */
     gint64 n_available, max_available;
-    GArray *gathers;     /* Gather */
-    GArray *gathered;    /* gint32 ds_ids of the gathers */
-    GArray *registry;    /* gint32 ds_ids in flight, in order of insertion */
-    GArray *scratch;     /* gint32 ds_ids of one batch */
+    GArray *gathers;  /* Gather */
+    GArray *gathered; /* gint32 ds_ids of the gathers */
+    GArray *registry; /* gint32 ds_ids in flight, in order of insertion */
+    GArray *scratch;  /* gint32 ds_ids of one batch */
     gint32 n_gathers;
-    GArray *backward;    /* gint32 modules in backward, in order of insertion */
-    GArray **recompute;  /* by module: frozen ds_ids fetched for it in a recomputation, or NULL */
-    GHashTable *memo;    /* module << 32 | step -> offset in decisions, plus 1 */
+    GArray *backward;   /* gint32 modules in backward, in order of insertion */
+    GArray **recompute; /* by module: frozen ds_ids fetched for it in a recomputation, or NULL */
+    GHashTable *memo;   /* module << 32 | step -> offset in decisions, plus 1 */
     GByteArray *decisions;
     const char *error;
 };
@@ -159,8 +159,8 @@ emit_parameter(ZpDsCoordinator *self, ZpDsEventKind kind, gint32 id)
         .ids = &id,
         .n_ids = 1,
         .elements = elements,
-        .flat_elements = zp_ds_partition_elements(elements, self->config.ranks) *
-                         self->config.ranks,
+        .flat_elements =
+            zp_ds_partition_elements(elements, self->config.ranks) * self->config.ranks,
         .gather = -1,
     };
     emit(self, &event);
@@ -170,11 +170,8 @@ static void
 emit_plain(ZpDsCoordinator *self, ZpDsEventKind kind, gint32 module, gboolean recompute,
            gint64 elements)
 {
-    ZpDsEvent event = {.kind = kind,
-                       .module = module,
-                       .recompute = recompute,
-                       .elements = elements,
-                       .gather = -1};
+    ZpDsEvent event = {
+        .kind = kind, .module = module, .recompute = recompute, .elements = elements, .gather = -1};
     emit(self, &event);
 }
 
@@ -206,10 +203,8 @@ launch(ZpDsCoordinator *self, const gint32 *ids, gint32 n, gboolean secondary)
         g_array_set_size(self->gathers, 0);
         g_array_set_size(self->gathered, 0);
     }
-    Gather gather = {.number = self->n_gathers++,
-                     .references = n,
-                     .first = (gint32)self->gathered->len,
-                     .n = n};
+    Gather gather = {
+        .number = self->n_gathers++, .references = n, .first = (gint32)self->gathered->len, .n = n};
     g_array_append_vals(self->gathered, ids, (guint)n);
     for (gint32 i = 0; i < n; i++) {
         gint64 elements = zp_ds_tree_parameter(self->tree, ids[i])->elements;
@@ -600,8 +595,7 @@ void
 zp_ds_coordinator_post_forward(ZpDsCoordinator *self, gint32 module, gboolean recompute)
 {
     emit_plain(self, ZP_DS_FORWARD_POST, module, recompute, 0);
-    release(self, module, FALSE,
-            self->mode == MODE_COMPLETE ? decide_release(self, module) : NULL);
+    release(self, module, FALSE, self->mode == MODE_COMPLETE ? decide_release(self, module) : NULL);
 }
 
 void

@@ -12,16 +12,16 @@
 #include "models/runtimes/deepspeed_tree.h"
 
 typedef struct {
-    gint64 prefetch_bucket_elements;      /* 0: no prefetch */
-    gint64 max_live_elements;             /* caps prefetching only */
-    gint64 max_reuse_distance_elements;   /* of the trace, between release and next use */
-    gint32 ranks;                         /* that share one copy */
-    gint32 secondary_ranks;               /* hpZ: ranks of the secondary partition; 1: none */
-    gboolean sequential;                  /* stage3_allgather_sequential: one gather a parameter */
+    gint64 prefetch_bucket_elements;    /* 0: no prefetch */
+    gint64 max_live_elements;           /* caps prefetching only */
+    gint64 max_reuse_distance_elements; /* of the trace, between release and next use */
+    gint32 ranks;                       /* that share one copy */
+    gint32 secondary_ranks;             /* hpZ: ranks of the secondary partition; 1: none */
+    gboolean sequential;                /* stage3_allgather_sequential: one gather a parameter */
 } ZpDsCoordinatorConfig;
 
 typedef enum {
-    ZP_DS_FORWARD_PRE,    /* hook of `module`; the events after it are its doing */
+    ZP_DS_FORWARD_PRE, /* hook of `module`; the events after it are its doing */
     ZP_DS_FORWARD_POST,
     ZP_DS_BACKWARD_PRE,
     ZP_DS_BACKWARD_POST,
@@ -44,14 +44,14 @@ typedef enum {
 
 typedef struct {
     ZpDsEventKind kind;
-    gint32 module;           /* hooks and runs */
-    gboolean recompute;      /* forward inside a backward (activation checkpointing) */
-    const gint32 *ids;       /* ds_ids, ascending; valid during the call */
+    gint32 module;      /* hooks and runs */
+    gboolean recompute; /* forward inside a backward (activation checkpointing) */
+    const gint32 *ids;  /* ds_ids, ascending; valid during the call */
     gint32 n_ids;
-    gint64 elements;         /* sum of the parameters' own elements; CHECK: length of the list */
-    gint64 flat_elements;    /* with padding */
-    gint32 gather;           /* number of the gather, counted from 0 since creation */
-    gboolean secondary;      /* gathered from the hpZ secondary partitions */
+    gint64 elements;      /* sum of the parameters' own elements; CHECK: length of the list */
+    gint64 flat_elements; /* with padding */
+    gint32 gather;        /* number of the gather, counted from 0 since creation */
+    gboolean secondary;   /* gathered from the hpZ secondary partitions */
 } ZpDsEvent;
 
 typedef void (*ZpDsListener)(const ZpDsEvent *event, gpointer data);
@@ -69,8 +69,7 @@ void zp_ds_coordinator_listen(ZpDsCoordinator *coordinator, ZpDsListener listene
 /* Hooks, in the order the framework calls them (deepspeed_walk.h does).  reset_step comes before
  * the root's forward. */
 void zp_ds_coordinator_reset_step(ZpDsCoordinator *coordinator);
-void zp_ds_coordinator_pre_forward(ZpDsCoordinator *coordinator, gint32 module,
-                                   gboolean recompute);
+void zp_ds_coordinator_pre_forward(ZpDsCoordinator *coordinator, gint32 module, gboolean recompute);
 void zp_ds_coordinator_post_forward(ZpDsCoordinator *coordinator, gint32 module,
                                     gboolean recompute);
 void zp_ds_coordinator_pre_backward(ZpDsCoordinator *coordinator, gint32 module);

@@ -12,8 +12,8 @@
 
 typedef struct {
     gint32 n;
-    gint32 *order;  /* positions in the group's list, in the order of the flat buffer */
-    gint64 *start;  /* by place in the flat buffer: first element; start[n] = elements */
+    gint32 *order;         /* positions in the group's list, in the order of the flat buffer */
+    gint64 *start;         /* by place in the flat buffer: first element; start[n] = elements */
     gint64 elements;       /* without padding */
     gint64 flat_elements;  /* with padding */
     gint64 slice_elements; /* of each rank */
@@ -33,8 +33,7 @@ zp_ds_flat_group_size(const ZpDsFlatGroup *group, gint32 place)
 
 /* Places [*first, *end) of the flat buffer that touch the slice of `rank`; empty when the slice
  * is padding alone. */
-void zp_ds_flat_group_touching(const ZpDsFlatGroup *group, gint32 rank, gint32 *first,
-                               gint32 *end);
+void zp_ds_flat_group_touching(const ZpDsFlatGroup *group, gint32 rank, gint32 *first, gint32 *end);
 /* Sum of the *full* sizes of the parameters that touch the slice: what grads_in_partition holds. */
 gint64 zp_ds_flat_group_touching_elements(const ZpDsFlatGroup *group, gint32 rank);
 /* Elements of the parameter at `place` inside the slice of `rank`. */

@@ -62,8 +62,8 @@ static void
 make_parameter(ZpDsGathers *self, gint32 id, gint64 elements, ZpClass class_id, ZpRole role)
 {
     ZpDs *ds = self->ds;
-    self->buffers[id] = zp_ds_make(ds, ZP_DS_STREAM_GATHER, class_id, role,
-                                   zp_ds_bytes(ds->model, elements));
+    self->buffers[id] =
+        zp_ds_make(ds, ZP_DS_STREAM_GATHER, class_id, role, zp_ds_bytes(ds->model, elements));
     if (self->buffers[id] != ZP_TAPE_NONE)
         ds->tape->buffers[self->buffers[id]].parameter =
             zp_ds_tree_parameter(self->tree, id)->model_index;
@@ -113,13 +113,13 @@ launch_quantized(ZpDsGathers *self, const ZpDsEvent *event, ZpDsFlat *flat)
     zp_ds_drop(ds, stream, &cast);
     flat->payload =
         zp_ds_make(ds, stream, ZP_CLASS_GATHERED, ZP_ROLE_QUANTIZED, event->flat_elements);
-    flat->scales = zp_ds_make(ds, stream, ZP_CLASS_GATHERED, ZP_ROLE_QUANTIZED,
-                              4 * groups * group_size);
-    ZpDsCollective payload = {ZP_KIND_ALL_GATHER, event->flat_elements, ZP_DTYPE_INT8,
-                              gather_group(event), stream};
+    flat->scales =
+        zp_ds_make(ds, stream, ZP_CLASS_GATHERED, ZP_ROLE_QUANTIZED, 4 * groups * group_size);
+    ZpDsCollective payload = {
+        ZP_KIND_ALL_GATHER, event->flat_elements, ZP_DTYPE_INT8, gather_group(event), stream, 0};
     zp_ds_launch(ds, &payload);
-    ZpDsCollective scales = {ZP_KIND_ALL_GATHER, groups * group_size, ZP_DTYPE_FP32,
-                             gather_group(event), stream};
+    ZpDsCollective scales = {
+        ZP_KIND_ALL_GATHER, groups * group_size, ZP_DTYPE_FP32, gather_group(event), stream, 0};
     flat->done = zp_ds_launch(ds, &scales);
     zp_ds_drop(ds, stream, &own);
     zp_ds_drop(ds, stream, &own_scales);
@@ -145,8 +145,8 @@ launch(ZpDsGathers *self, const ZpDsEvent *event)
 {
     ZpDs *ds = self->ds;
     ZpDsFlat *flat = g_new(ZpDsFlat, 1);
-    *flat = (ZpDsFlat){ZP_TAPE_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE, 0,
-                       event->flat_elements};
+    *flat =
+        (ZpDsFlat){ZP_TAPE_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE, 0, event->flat_elements};
     g_hash_table_insert(self->flats, GINT_TO_POINTER(event->gather), flat);
     fetch_partitions(self, event);
     if (ds->settings->quantized_weights) {
@@ -170,8 +170,11 @@ launch(ZpDsGathers *self, const ZpDsEvent *event)
         zp_ds_memory_kernel(ds, ZP_DS_STREAM_GATHER,
                             zp_ds_bytes(ds->model, 2 * event->flat_elements / ds->shard_ranks));
     ZpDsCollective collective = {all_reduce ? ZP_KIND_ALL_REDUCE : ZP_KIND_ALL_GATHER,
-                                 event->flat_elements, ds->model, gather_group(event),
-                                 ZP_DS_STREAM_GATHER};
+                                 event->flat_elements,
+                                 ds->model,
+                                 gather_group(event),
+                                 ZP_DS_STREAM_GATHER,
+                                 0};
     flat->done = zp_ds_launch(ds, &collective);
 }
 
@@ -192,8 +195,8 @@ wait(ZpDsGathers *self, const ZpDsEvent *event)
         return;
     for (gint32 i = 0; i < event->n_ids; i++)
         make_parameter(self, event->ids[i],
-                       zp_ds_tree_parameter(self->tree, event->ids[i])->elements,
-                       ZP_CLASS_GATHERED, ZP_ROLE_UNSHARDED);
+                       zp_ds_tree_parameter(self->tree, event->ids[i])->elements, ZP_CLASS_GATHERED,
+                       ZP_ROLE_UNSHARDED);
     zp_ds_memory_kernel(ds, ZP_DS_STREAM_GATHER, zp_ds_bytes(ds->model, 2 * event->elements));
     /* A handle of one parameter is dropped with its wait. */
     if (quantized && event->n_ids == 1) {
@@ -240,7 +243,7 @@ persist(ZpDsGathers *self, const ZpDsEvent *event)
                    ZP_ROLE_PERSISTENT_PARAMETER);
     fetch_partitions(self, event);
     ZpDsCollective collective = {ZP_KIND_ALL_GATHER, event->flat_elements, ds->model,
-                                 ZP_DS_GROUP_SHARD, ZP_DS_STREAM_COMPUTE};
+                                 ZP_DS_GROUP_SHARD,  ZP_DS_STREAM_COMPUTE, 0};
     zp_ds_collective(ds, &collective);
 }
 
@@ -309,7 +312,7 @@ zp_ds_gathers_handle(ZpDsGathers *self, const ZpDsEvent *event)
     case ZP_DS_CHECK:
         for (int i = 0; i < 2; i++) {
             ZpDsCollective check = {ZP_KIND_BROADCAST, i == 0 ? 1 : event->elements, ZP_DS_INT64,
-                                    ZP_DS_GROUP_WORLD, ZP_DS_STREAM_COMPUTE};
+                                    ZP_DS_GROUP_WORLD, ZP_DS_STREAM_COMPUTE,         0};
             zp_ds_collective(ds, &check);
         }
         break;

@@ -14,23 +14,23 @@
 #include "models/runtimes/deepspeed_internal.h"
 
 typedef struct {
-    gint32 flat;        /* buffer, or ZP_TAPE_NONE */
-    gint32 payload;     /* qwZ: int8 flat */
-    gint32 scales;      /* qwZ */
-    gint32 done;        /* event: the collective ended */
-    gint32 users;       /* parameters that are views of the flat */
-    gint64 elements;    /* padded */
+    gint32 flat;     /* buffer, or ZP_TAPE_NONE */
+    gint32 payload;  /* qwZ: int8 flat */
+    gint32 scales;   /* qwZ */
+    gint32 done;     /* event: the collective ended */
+    gint32 users;    /* parameters that are views of the flat */
+    gint64 elements; /* padded */
 } ZpDsFlat;
 
 typedef struct {
     ZpDs *ds;
     const ZpDsTree *tree;
-    gint32 *buffers;    /* by ds_id: what holds the gathered parameter */
-    gint32 *flat_of;    /* by ds_id: gather whose flat it is a view of, or -1 */
-    gint32 *secondary;  /* by ds_id: hpZ partition */
-    GHashTable *flats;  /* gather number -> ZpDsFlat */
-    GQueue fetched;     /* events of waits the host has not synchronised: bounds its run-ahead */
-    gboolean fast;      /* leaf modules do not record such events */
+    gint32 *buffers;   /* by ds_id: what holds the gathered parameter */
+    gint32 *flat_of;   /* by ds_id: gather whose flat it is a view of, or -1 */
+    gint32 *secondary; /* by ds_id: hpZ partition */
+    GHashTable *flats; /* gather number -> ZpDsFlat */
+    GQueue fetched;    /* events of waits the host has not synchronised: bounds its run-ahead */
+    gboolean fast;     /* leaf modules do not record such events */
 } ZpDsGathers;
 
 void zp_ds_gathers_init(ZpDsGathers *gathers, ZpDs *ds, const ZpDsTree *tree);

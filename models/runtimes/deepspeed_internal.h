@@ -41,11 +41,11 @@ typedef struct {
     /* Effective formats. */
     ZpDtype model, accumulate, communicate, master, moments;
     ZpDsAdam adam;
-    gint32 ranks;        /* world */
-    gint32 shard_ranks;  /* that partition one copy */
+    gint32 ranks;       /* world */
+    gint32 shard_ranks; /* that partition one copy */
     gboolean overlap;
     gint32 labels[ZP_N_DTYPES + 2]; /* of the tape, by dtype; then uint8 and int64 */
-    gboolean silent;     /* memory only: works are not written (prologue) */
+    gboolean silent;                /* memory only: works are not written (prologue) */
 } ZpDs;
 
 enum { ZP_DS_UINT8 = ZP_N_DTYPES, ZP_DS_INT64 };
@@ -59,9 +59,10 @@ int zp_ds_dtype_bits(int dtype); /* also ZP_DS_UINT8, ZP_DS_INT64 */
 typedef struct {
     ZpKind kind;
     gint64 elements;
-    int dtype;      /* ZpDtype, ZP_DS_UINT8 or ZP_DS_INT64 */
+    int dtype; /* ZpDtype, ZP_DS_UINT8 or ZP_DS_INT64 */
     int group;
     guint8 stream;
+    gint32 destination; /* rank; ZP_KIND_REDUCE only: its label says "bf16 to 3" */
 } ZpDsCollective;
 /* Returns the event of its end, for zp_ds_join(). */
 gint32 zp_ds_launch(ZpDs *ds, const ZpDsCollective *collective);

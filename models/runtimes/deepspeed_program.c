@@ -5,10 +5,10 @@
 void
 zp_ds_program_tag(ZpDsProgram *self, ZpPhase phase, gint32 module)
 {
-    gint16 micro = phase == ZP_PHASE_FORWARD || phase == ZP_PHASE_BACKWARD ||
-                           phase == ZP_PHASE_REDUCE
-                       ? (gint16)MIN(self->micro, G_MAXINT16)
-                       : ZP_TAPE_NONE;
+    gint16 micro =
+        phase == ZP_PHASE_FORWARD || phase == ZP_PHASE_BACKWARD || phase == ZP_PHASE_REDUCE
+            ? (gint16)MIN(self->micro, G_MAXINT16)
+            : ZP_TAPE_NONE;
     zp_tape_tag(self->ds.tape, (guint8)phase, micro,
                 module == ZP_MODEL_NONE ? ZP_TAPE_NONE : self->unit_of[module]);
 }
@@ -27,8 +27,9 @@ void
 zp_ds_program_broadcast_model(ZpDsProgram *self)
 {
     for (gint32 id = 0; id < (gint32)self->tree->parameters->len; id++) {
-        ZpDsCollective broadcast = {ZP_KIND_BROADCAST, zp_ds_program_elements(self, id),
-                                    (int)self->ds.model, ZP_DS_GROUP_WORLD, ZP_DS_STREAM_COMPUTE};
+        ZpDsCollective broadcast = {ZP_KIND_BROADCAST,    zp_ds_program_elements(self, id),
+                                    (int)self->ds.model,  ZP_DS_GROUP_WORLD,
+                                    ZP_DS_STREAM_COMPUTE, 0};
         zp_ds_collective(&self->ds, &broadcast);
     }
 }
@@ -42,8 +43,7 @@ zp_ds_program_make_moments(ZpDsProgram *self, gint64 elements, gboolean on_host)
         if (on_host)
             zp_ds_make_host(&self->ds, classes[i], ZP_ROLE_OPTIMIZER_STATE, bytes, FALSE);
         else
-            zp_ds_make(&self->ds, ZP_DS_STREAM_COMPUTE, classes[i], ZP_ROLE_OPTIMIZER_STATE,
-                       bytes);
+            zp_ds_make(&self->ds, ZP_DS_STREAM_COMPUTE, classes[i], ZP_ROLE_OPTIMIZER_STATE, bytes);
     }
 }
 
@@ -62,19 +62,22 @@ count_uses(ZpDsProgram *self, const ZpDsModule *module)
         self->pending[owned(self, module, i)]++;
 }
 
-/* The last parameters of a module get their gradients first; a parameter used twice hands its
- * gradient over once, after the last use's backward. */
+/* The last parameters of a module get their gradients first (a bias before its weight), unless
+ * stage 3 replaced the linear function by its own, which delivers weight, then bias.  A parameter
+ * used twice hands its gradient over once, after the last use's backward. */
 static void
 make_gradients(ZpDsProgram *self, const ZpDsModule *module)
 {
     ZpDs *ds = &self->ds;
-    for (gint32 i = module->n_own - 1; i >= 0; i--) {
-        gint32 id = owned(self, module, i);
+    gboolean own_linear =
+        module->linear && ds->job->zero.stage == 3 && ds->settings->memory_efficient_linear;
+    for (gint32 k = 0; k < module->n_own; k++) {
+        gint32 id = owned(self, module, own_linear ? k : module->n_own - 1 - k);
         if (!zp_ds_tree_parameter(self->tree, id)->trainable)
             continue;
         gint64 bytes = zp_ds_bytes((int)ds->model, zp_ds_program_elements(self, id));
-        gint32 fresh = zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT,
-                                  bytes);
+        gint32 fresh =
+            zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT, bytes);
         if (self->gradients[id] == ZP_TAPE_NONE)
             self->gradients[id] = fresh;
         else { /* added in place, then dropped */
@@ -126,8 +129,8 @@ add_units(ZpDsProgram *self)
     for (gint32 m = 0; m < n; m++) {
         const ZpDsModule *module = zp_ds_tree_module(self->tree, m);
         if (module->n_own > 0)
-            self->unit_of[m] = zp_tape_add_unit(self->ds.tape,
-                                                *module->name != '\0' ? module->name : "root");
+            self->unit_of[m] =
+                zp_tape_add_unit(self->ds.tape, *module->name != '\0' ? module->name : "root");
         else
             self->unit_of[m] =
                 module->parent != ZP_MODEL_NONE ? self->unit_of[module->parent] : ZP_TAPE_NONE;
@@ -268,8 +271,8 @@ zp_ds_program_compile_tree(const ZpJob *job, const ZpDeepspeed *settings, ZpDsTr
 }
 
 gboolean
-zp_ds_program_compile(const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape,
-                      ZpDsListener tap, gpointer tap_data, GError **error)
+zp_ds_program_compile(const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape, ZpDsListener tap,
+                      gpointer tap_data, GError **error)
 {
     ZpDsTree *tree = zp_ds_tree_new_from_model(job->model);
     mark_modules(job, settings, tree);

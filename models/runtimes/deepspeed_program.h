@@ -34,10 +34,10 @@ struct _ZpDsProgram {
     ZpDsTree *tree;
     ZpDsCompute compute;
     ZpDsWalk walk;
-    gint32 *unit_of;     /* by module: tape unit, or ZP_TAPE_NONE */
-    gint32 *group_of;    /* by ds_id: torch parameter group */
+    gint32 *unit_of;  /* by module: tape unit, or ZP_TAPE_NONE */
+    gint32 *group_of; /* by ds_id: torch parameter group */
     gint32 n_groups;
-    gint32 rank;         /* whose tape */
+    gint32 rank; /* whose tape */
     /* gradients */
     gint32 *gradients;   /* by ds_id: buffer of param.grad, or ZP_TAPE_NONE */
     gint32 *pending;     /* by ds_id: uses in this forward whose backward is due */

@@ -20,18 +20,19 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    gint32 parent;             /* ZP_MODEL_NONE for the root */
-    gint32 subtree_end;        /* modules [self, subtree_end) are its subtree: pre-order */
-    gboolean container;        /* a list of modules: never called itself, has no hooks */
-    gboolean leaf;             /* fetched and released with its whole subtree as one module */
-    gboolean hidden;           /* inside a leaf module: has no hooks */
-    gboolean no_post_backward; /* no input needs a gradient: its post-backward hook never fires */
-    gboolean no_backward;      /* takes no part in the backward pass */
-    gboolean checkpointed;     /* runs under reentrant activation checkpointing */
-    gint32 layer;              /* layer of the model it computes in, or ZP_MODEL_NONE */
-    gint32 first_own, n_own;   /* direct parameters: range of `owned` */
-    gint32 first_need, n_need; /* what its hooks fetch: range of `needed`, ascending ds_id */
-    gint64 subtree_elements;   /* of the distinct parameters of the subtree */
+    gint32 parent;              /* ZP_MODEL_NONE for the root */
+    gint32 subtree_end;         /* modules [self, subtree_end) are its subtree: pre-order */
+    gboolean container;         /* a list of modules: never called itself, has no hooks */
+    gboolean leaf;              /* fetched and released with its whole subtree as one module */
+    gboolean hidden;            /* inside a leaf module: has no hooks */
+    gboolean no_post_backward;  /* no input needs a gradient: its post-backward hook never fires */
+    gboolean no_backward;       /* takes no part in the backward pass */
+    gboolean linear;            /* torch.nn.Linear */
+    gboolean checkpointed;      /* runs under reentrant activation checkpointing */
+    gint32 layer;               /* layer of the model it computes in, or ZP_MODEL_NONE */
+    gint32 first_own, n_own;    /* direct parameters: range of `owned` */
+    gint32 first_need, n_need;  /* what its hooks fetch: range of `needed`, ascending ds_id */
+    gint64 subtree_elements;    /* of the distinct parameters of the subtree */
     gint32 first_call, n_calls; /* children in execution order: range of `calls` */
 } ZpDsModule;
 
@@ -69,8 +70,7 @@ gboolean zp_ds_tree_mark_leaves(ZpDsTree *tree, gint64 granularity);
 void zp_ds_tree_set_leaf(ZpDsTree *tree, gint32 module);
 /* Parameters of at most `parameter_threshold` elements stay gathered, greedily in ds_id order
  * while their sum does not exceed `model_threshold`. */
-void zp_ds_tree_mark_persistent(ZpDsTree *tree, gint64 parameter_threshold,
-                                gint64 model_threshold);
+void zp_ds_tree_mark_persistent(ZpDsTree *tree, gint64 parameter_threshold, gint64 model_threshold);
 gint32 zp_ds_tree_find_module(const ZpDsTree *tree, const char *name); /* or ZP_MODEL_NONE */
 
 static inline ZpDsModule *

@@ -35,6 +35,7 @@ from_modules(const ZpModel *model)
         ZpDsModule *module = zp_ds_tree_module(tree, index);
         module->container = source->container;
         module->layer = source->layer;
+        module->linear = strcmp(source->class_name, "Linear") == 0;
         /* Position angles are computed from constants: no gradient passes. */
         module->no_backward = strstr(source->class_name, "RotaryEmbedding") != NULL;
         add_parameters(tree, model, m, source->first_parameter, source->n_parameters);

@@ -81,9 +81,8 @@ begin(ZpDsProgram *program)
         gint64 total = 0;
         for (gint32 g = 0; g < program->n_groups; g++)
             total += group_elements(program, g);
-        gint32 zeros =
-            zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_OPTIMIZER_TEMPORARY,
-                       ZP_ROLE_GRADIENT_TEMPORARY, zp_ds_bytes((int)ds->master, total));
+        gint32 zeros = zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_OPTIMIZER_TEMPORARY,
+                                  ZP_ROLE_GRADIENT_TEMPORARY, zp_ds_bytes((int)ds->master, total));
         each_tensor(program, make_moments);
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &zeros);
     } else if (!program->first_step)
@@ -109,8 +108,8 @@ reduce_bucket(ZpDsProgram *program, gint64 elements)
                       : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_ALL_REDUCE_INPUT,
                                    zp_ds_bytes((int)ds->communicate, elements));
     zp_ds_memory_kernel(ds, stream, 2 * bytes);
-    ZpDsCollective reduce = {ZP_KIND_ALL_REDUCE, elements, (int)ds->communicate, ZP_DS_GROUP_WORLD,
-                             stream};
+    ZpDsCollective reduce = {ZP_KIND_ALL_REDUCE, elements, (int)ds->communicate,
+                             ZP_DS_GROUP_WORLD,  stream,   0};
     zp_ds_collective(ds, &reduce);
     zp_ds_drop(ds, stream, &cast);
     zp_ds_memory_kernel(ds, stream, 4 * bytes); /* scale, copy back */
@@ -163,8 +162,8 @@ step_wrapped(ZpDsProgram *program)
         g_autoptr(GArray) ids = zp_ds_program_group(program, g);
         gint64 elements = group_elements(program, g);
         gint64 bytes = zp_ds_bytes((int)ds->master, elements);
-        gint32 casts = zp_ds_make(ds, stream, ZP_CLASS_OPTIMIZER_TEMPORARY,
-                                  ZP_ROLE_GRADIENT_TEMPORARY, bytes);
+        gint32 casts =
+            zp_ds_make(ds, stream, ZP_CLASS_OPTIMIZER_TEMPORARY, ZP_ROLE_GRADIENT_TEMPORARY, bytes);
         zp_ds_memory_kernel(ds, stream, bytes + zp_ds_bytes((int)ds->model, elements));
         flats[g] = casts;
         if (state->fused && ids->len > 1) {
@@ -194,8 +193,8 @@ step(ZpDsProgram *program)
         step_wrapped(program);
     else {
         if (program->ds.settings->gradient_clipping > 0.0) {
-            ZpDsCollective norm = {ZP_KIND_ALL_REDUCE, 1, ZP_DTYPE_FP32, ZP_DS_GROUP_WORLD,
-                                   ZP_DS_STREAM_COMPUTE};
+            ZpDsCollective norm = {ZP_KIND_ALL_REDUCE,   1, ZP_DTYPE_FP32, ZP_DS_GROUP_WORLD,
+                                   ZP_DS_STREAM_COMPUTE, 0};
             zp_ds_collective(&program->ds, &norm);
         }
         if (program->first_step)

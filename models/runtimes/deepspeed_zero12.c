@@ -131,9 +131,9 @@ setup_buckets(ZpDsProgram *program, ZpDs12 *state)
     state->n_ipg = ds->overlap ? 2 : 1;
     state->ipg_index = 0;
     for (gint32 i = 0; i < state->n_ipg; i++)
-        state->ipg[i] = zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_COMMUNICATION, ZP_ROLE_BUCKET,
-                                   zp_ds_bytes((int)ds->model,
-                                               ds->settings->reduce_bucket_elements));
+        state->ipg[i] =
+            zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_COMMUNICATION, ZP_ROLE_BUCKET,
+                       zp_ds_bytes((int)ds->model, ds->settings->reduce_bucket_elements));
 }
 
 /* Stage 1 with another accumulation format (fp16 and fp32): param.grad moves to param.grad_accum
@@ -144,12 +144,10 @@ accumulate_apart(ZpDsProgram *program, ZpDs12 *state, gint32 id)
     ZpDs *ds = &program->ds;
     gint64 n = zp_ds_program_elements(program, id);
     if (state->accumulator[id] == ZP_TAPE_NONE)
-        state->accumulator[id] =
-            zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT,
-                       zp_ds_bytes((int)ds->accumulate, n));
+        state->accumulator[id] = zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT,
+                                            ZP_ROLE_GRADIENT, zp_ds_bytes((int)ds->accumulate, n));
     zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE,
-                        zp_ds_bytes((int)ds->model, n) +
-                            2 * zp_ds_bytes((int)ds->accumulate, n));
+                        zp_ds_bytes((int)ds->model, n) + 2 * zp_ds_bytes((int)ds->accumulate, n));
     zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
 }
 

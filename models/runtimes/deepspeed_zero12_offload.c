@@ -20,8 +20,8 @@ zp_ds12_offload_begin(ZpDsProgram *program)
         gint64 master = zp_ds_bytes((int)ds->master, slice);
         zp_ds_make_host(ds, ZP_CLASS_MASTER, ZP_ROLE_SHARD, master, pin);
         zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT, master, pin);
-        zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED,
-                        zp_ds_bytes((int)ds->model, slice), pin);
+        zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED, zp_ds_bytes((int)ds->model, slice),
+                        pin);
         if (!program->first_step)
             zp_ds_program_make_moments(program, slice, TRUE);
     }
@@ -69,8 +69,7 @@ zp_ds12_offload_gradient(ZpDsProgram *program, gint32 id)
         gint32 cast = ds->model == ds->master
                           ? ZP_TAPE_NONE
                           : zp_ds_make(ds, state->stream, ZP_CLASS_OPTIMIZER_TEMPORARY,
-                                       ZP_ROLE_GRADIENT_TEMPORARY,
-                                       zp_ds_bytes((int)ds->master, n));
+                                       ZP_ROLE_GRADIENT_TEMPORARY, zp_ds_bytes((int)ds->master, n));
         to_host(program, zp_ds_bytes((int)ds->master, n));
         zp_ds_drop(ds, state->stream, &cast);
     }

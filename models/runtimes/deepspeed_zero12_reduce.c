@@ -36,17 +36,18 @@ cut_bucket(const ZpDsProgram *program, const ZpDs12 *state)
     return slices;
 }
 
-/* One collective over n slices flattened together; a single slice is not copied. */
+/* One collective over n slices flattened together: an all-reduce, or a reduce to their owner.  A
+ * single slice is not copied. */
 static void
-reduce_together(ZpDsProgram *program, ZpKind kind, gint64 elements, gint32 n, gint64 kept)
+reduce_together(ZpDsProgram *program, gint32 owner, gint64 elements, gint32 n, gint64 kept)
 {
     ZpDs *ds = &program->ds;
     const ZpDs12 *state = program->state;
     guint8 stream = state->stream;
     gint64 bytes = zp_ds_bytes((int)ds->model, elements);
-    gint32 flat = n <= 1 ? ZP_TAPE_NONE
-                         : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_ALL_REDUCE_INPUT,
-                                      bytes);
+    gint32 flat =
+        n <= 1 ? ZP_TAPE_NONE
+               : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_ALL_REDUCE_INPUT, bytes);
     if (n > 1)
         zp_ds_memory_kernel(ds, stream, 2 * bytes);
     gint32 cast = ds->communicate == ds->model
@@ -55,7 +56,12 @@ reduce_together(ZpDsProgram *program, ZpKind kind, gint64 elements, gint32 n, gi
                                    zp_ds_bytes((int)ds->communicate, elements));
     if (cast != ZP_TAPE_NONE)
         zp_ds_memory_kernel(ds, stream, bytes + zp_ds_bytes((int)ds->communicate, elements));
-    ZpDsCollective reduce = {kind, elements, (int)ds->communicate, ZP_DS_GROUP_WORLD, stream};
+    ZpDsCollective reduce = {.kind = owner < 0 ? ZP_KIND_ALL_REDUCE : ZP_KIND_REDUCE,
+                             .elements = elements,
+                             .dtype = (int)ds->communicate,
+                             .group = ZP_DS_GROUP_WORLD,
+                             .stream = stream,
+                             .destination = owner};
     zp_ds_collective(ds, &reduce);
     if (cast != ZP_TAPE_NONE)
         zp_ds_memory_kernel(ds, stream, bytes + zp_ds_bytes((int)ds->communicate, elements));
@@ -66,7 +72,7 @@ reduce_together(ZpDsProgram *program, ZpKind kind, gint64 elements, gint32 n, gi
 
 /* Slices of `rank` (-1: all) in collectives that close when they hold more than a bucket. */
 static void
-reduce_slices(ZpDsProgram *program, const GArray *slices, gint32 rank, ZpKind kind)
+reduce_slices(ZpDsProgram *program, const GArray *slices, gint32 rank)
 {
     gint64 held = 0, kept = 0;
     gint32 n = 0;
@@ -78,12 +84,12 @@ reduce_slices(ZpDsProgram *program, const GArray *slices, gint32 rank, ZpKind ki
         kept += slice->rank == program->rank ? slice->elements : 0;
         n++;
         if (held > program->ds.settings->reduce_bucket_elements) {
-            reduce_together(program, kind, held, n, kept);
+            reduce_together(program, rank, held, n, kept);
             held = kept = n = 0;
         }
     }
     if (n > 0)
-        reduce_together(program, kind, held, n, kept);
+        reduce_together(program, rank, held, n, kept);
 }
 
 /* Destinations in the order in which they appear in the bucket. */
@@ -96,7 +102,7 @@ reduce_to_owners(ZpDsProgram *program, const GArray *slices)
         for (guint k = 0; k < i; k++)
             seen |= g_array_index(slices, Slice, k).rank == rank;
         if (!seen)
-            reduce_slices(program, slices, rank, ZP_KIND_REDUCE);
+            reduce_slices(program, slices, rank);
     }
 }
 
@@ -110,19 +116,19 @@ average(ZpDsProgram *program, ZpDs12 *state)
         zp_ds_wait_stream(ds, ZP_DS_STREAM_COMPUTE, ZP_DS_STREAM_REDUCE);
     }
     if (!state->contiguous) {
-        reduce_together(program, ZP_KIND_ALL_REDUCE, state->bucket_elements,
-                        (gint32)state->bucket->len, state->bucket_elements);
+        reduce_together(program, -1, state->bucket_elements, (gint32)state->bucket->len,
+                        state->bucket_elements);
         return;
     }
     zp_ds_memory_kernel(ds, state->stream,
                         zp_ds_bytes((int)ds->model, 2 * state->bucket_elements)); /* divide */
     if (!ds->settings->reduce_scatter) {
-        reduce_together(program, ZP_KIND_ALL_REDUCE, state->bucket_elements, 1, 0);
+        reduce_together(program, -1, state->bucket_elements, 1, 0);
         return;
     }
     g_autoptr(GArray) slices = cut_bucket(program, state);
     if (ds->settings->multi_rank_bucket)
-        reduce_slices(program, slices, -1, ZP_KIND_ALL_REDUCE);
+        reduce_slices(program, slices, -1);
     else
         reduce_to_owners(program, slices);
 }

@@ -32,7 +32,8 @@ scan_gradients(ZpDsProgram *program, gint32 g, int bits_per_element)
 static void
 reduce_scalar(ZpDs *ds, int dtype)
 {
-    ZpDsCollective scalar = {ZP_KIND_ALL_REDUCE, 1, dtype, ZP_DS_GROUP_WORLD, ZP_DS_STREAM_COMPUTE};
+    ZpDsCollective scalar = {ZP_KIND_ALL_REDUCE,   1, dtype, ZP_DS_GROUP_WORLD,
+                             ZP_DS_STREAM_COMPUTE, 0};
     zp_ds_collective(ds, &scalar);
     /* The host reads the result. */
     zp_ds_sync_stream(ds, ZP_DS_STREAM_COMPUTE);
@@ -117,8 +118,8 @@ zp_ds12_step(ZpDsProgram *program)
     zp_ds_program_tag(program, ZP_PHASE_GATHER, ZP_MODEL_NONE);
     /* One collective a group, in place; allgather_bucket_size plays no part. */
     for (gint32 g = 0; g < program->n_groups; g++) {
-        ZpDsCollective gather = {ZP_KIND_ALL_GATHER, state->groups[g].flat_elements,
-                                 (int)ds->model, ZP_DS_GROUP_WORLD, ZP_DS_STREAM_COMPUTE};
+        ZpDsCollective gather = {ZP_KIND_ALL_GATHER, state->groups[g].flat_elements, (int)ds->model,
+                                 ZP_DS_GROUP_WORLD,  ZP_DS_STREAM_COMPUTE,           0};
         zp_ds_collective(ds, &gather);
     }
 }

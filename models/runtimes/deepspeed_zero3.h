@@ -5,8 +5,8 @@
 
 /* Parameters updated together: their partitions are one flat master. */
 typedef struct {
-    GArray *ids;     /* gint32 */
-    gint64 elements; /* of this rank's partitions */
+    GArray *ids;      /* gint32 */
+    gint64 elements;  /* of this rank's partitions */
     gboolean on_host; /* its optimizer state is */
     gboolean on_nvme; /* its optimizer state is */
     gboolean parameters_on_nvme;
@@ -15,14 +15,14 @@ typedef struct {
 typedef struct {
     ZpDsCoordinator *coordinator;
     ZpDsGathers gathers;
-    GArray *sub_groups;      /* ZpDsSubGroup */
-    gint32 *sub_group_of;    /* by ds_id */
+    GArray *sub_groups;        /* ZpDsSubGroup */
+    gint32 *sub_group_of;      /* by ds_id */
     gint64 partition_elements; /* P3 */
-    gboolean offload;        /* optimizer on host or NVMe */
+    gboolean offload;          /* optimizer on host or NVMe */
     /* bucket */
-    GArray *bucket;          /* gint32 ids */
+    GArray *bucket; /* gint32 ids */
     gint64 bucket_elements;
-    GQueue reduced;          /* events of flushes the host has not synchronised */
+    GQueue reduced; /* events of flushes the host has not synchronised */
 } ZpDs3;
 
 /* deepspeed_zero3_init.c */
@@ -47,6 +47,5 @@ gboolean zp_ds3_nvme_swaps(gint64 bytes);
 static inline gint64
 zp_ds3_partition(const ZpDsProgram *program, gint32 id)
 {
-    return zp_ds_partition_elements(zp_ds_program_elements(program, id),
-                                    program->ds.shard_ranks);
+    return zp_ds_partition_elements(zp_ds_program_elements(program, id), program->ds.shard_ranks);
 }

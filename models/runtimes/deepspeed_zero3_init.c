@@ -42,9 +42,8 @@ place_sub_groups(ZpDsProgram *program, ZpDs3 *state)
     for (gint32 s = 0; s < n && state->offload; s++) {
         ZpDsSubGroup *group = &g_array_index(state->sub_groups, ZpDsSubGroup, (guint)s);
         group->on_host = s >= first;
-        group->on_nvme =
-            offload->device == ZP_DS_NVME &&
-            zp_ds3_nvme_swaps(zp_ds_bytes((int)program->ds.master, group->elements));
+        group->on_nvme = offload->device == ZP_DS_NVME &&
+                         zp_ds3_nvme_swaps(zp_ds_bytes((int)program->ds.master, group->elements));
     }
 }
 
@@ -61,9 +60,10 @@ initial_collectives(ZpDsProgram *program, ZpDs3 *state)
         const GArray *ids = g_array_index(state->sub_groups, ZpDsSubGroup, s).ids;
         for (guint i = 0; i < ids->len; i++) {
             gint32 id = g_array_index(ids, gint32, i);
-            ZpDsCollective gather = {ZP_KIND_ALL_GATHER,
-                                     zp_ds3_partition(program, id) * ds->shard_ranks,
-                                     (int)ds->model, ZP_DS_GROUP_SHARD, ZP_DS_STREAM_COMPUTE};
+            ZpDsCollective gather = {
+                ZP_KIND_ALL_GATHER,   zp_ds3_partition(program, id) * ds->shard_ranks,
+                (int)ds->model,       ZP_DS_GROUP_SHARD,
+                ZP_DS_STREAM_COMPUTE, 0};
             zp_ds_collective(ds, &gather);
         }
     }
@@ -84,8 +84,8 @@ make_parameters(ZpDsProgram *program, ZpDs3 *state)
         gint64 n = zp_ds3_partition(program, id);
         gboolean quantised = ds->settings->quantized_nontrainable && n > 2048 &&
                              zp_ds_program_elements(program, id) > 500000;
-        gint64 bytes = quantised ? n + 4 * MAX(zp_ds_quantizer_groups(n), 1)
-                                 : zp_ds_bytes((int)ds->model, n);
+        gint64 bytes =
+            quantised ? n + 4 * MAX(zp_ds_quantizer_groups(n), 1) : zp_ds_bytes((int)ds->model, n);
         if (on_host)
             zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes, TRUE);
         else
@@ -122,8 +122,8 @@ make_secondaries(ZpDsProgram *program, ZpDs3 *state)
         if (!program->first_step && zp_ds_tree_parameter(program->tree, id)->trainable)
             continue;
         gint64 bytes = zp_ds_bytes(
-            (int)ds->model, zp_ds_secondary_elements(zp_ds_program_elements(program, id),
-                                                     ds->shard_ranks, group));
+            (int)ds->model,
+            zp_ds_secondary_elements(zp_ds_program_elements(program, id), ds->shard_ranks, group));
         state->gathers.secondary[id] =
             ds->settings->offload_param.device == ZP_DS_NOWHERE
                 ? zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_PARAMETER, ZP_ROLE_SECONDARY_SHARD,

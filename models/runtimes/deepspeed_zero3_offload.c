@@ -67,8 +67,8 @@ place_parameters(ZpDsProgram *program, ZpDs3 *state)
                           ? CLAMP(offload->max_in_cpu_elements - before, 0, total)
                           : total;
         before += total;
-        zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
-                        zp_ds_bytes((int)ds->model, kept), TRUE);
+        zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, zp_ds_bytes((int)ds->model, kept),
+                        TRUE);
         for (guint s = 0; s < state->sub_groups->len; s++) {
             ZpDsSubGroup *group = &g_array_index(state->sub_groups, ZpDsSubGroup, s);
             if (program->group_of[g_array_index(group->ids, gint32, 0)] != g)
@@ -153,8 +153,8 @@ move(ZpDs *ds, guint8 copy_stream, ZpKind kind, gint64 bytes)
 static void
 hold(ZpDs *ds, GArray *held, gint64 bytes)
 {
-    gint32 buffer = zp_ds_make(ds, ZP_DS_STREAM_REDUCE, ZP_CLASS_COMMUNICATION,
-                               ZP_ROLE_REDUCE_OUTPUT, bytes);
+    gint32 buffer =
+        zp_ds_make(ds, ZP_DS_STREAM_REDUCE, ZP_CLASS_COMMUNICATION, ZP_ROLE_REDUCE_OUTPUT, bytes);
     g_array_append_val(held, buffer);
 }
 
@@ -205,8 +205,7 @@ zp_ds3_offload_update(ZpDsProgram *program, const ZpDsSubGroup *group)
     gint64 moments = 2 * zp_ds_bytes((int)ds->moments, n);
     zp_ds_sync_stream(ds, ZP_DS_STREAM_TO_HOST);
     if (group->on_nvme)
-        zp_ds_nvme(ds, ZP_KIND_NVME_READ,
-                   2 * master + (program->first_step ? 0 : moments));
+        zp_ds_nvme(ds, ZP_KIND_NVME_READ, 2 * master + (program->first_step ? 0 : moments));
     else if (program->first_step)
         zp_ds_program_make_moments(program, n, TRUE);
     zp_ds_host_adam(ds, n);

@@ -55,13 +55,13 @@ reduce_scatter(ZpDsProgram *program, ZpDs3 *state, GArray *held)
     gboolean in_place =
         state->bucket->len == 1 && zp_ds_program_elements(program, only) % ds->shard_ranks == 0;
     gint64 bytes = zp_ds_bytes((int)ds->communicate, elements);
-    gint32 flat = in_place ? ZP_TAPE_NONE
-                           : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_REDUCE_INPUT,
-                                        bytes);
+    gint32 flat = in_place
+                      ? ZP_TAPE_NONE
+                      : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_REDUCE_INPUT, bytes);
     zp_ds_memory_kernel(ds, stream, (in_place ? 2 : 4) * bytes); /* interleave, divide */
     g_array_append_val(held, flat);
     ZpDsCollective collective = {ZP_KIND_REDUCE_SCATTER, elements, (int)ds->communicate,
-                                 ZP_DS_GROUP_SHARD, stream};
+                                 ZP_DS_GROUP_SHARD,      stream,   0};
     zp_ds_collective(ds, &collective);
 }
 
@@ -71,10 +71,13 @@ all_reduce_bucket(ZpDsProgram *program, ZpDs3 *state, GArray *held)
 {
     ZpDs *ds = &program->ds;
     guint8 stream = ZP_DS_STREAM_REDUCE;
-    zp_ds_memory_kernel(ds, stream,
-                        zp_ds_bytes((int)ds->communicate, 2 * state->bucket_elements));
-    ZpDsCollective collective = {ZP_KIND_ALL_REDUCE, state->bucket_elements, (int)ds->communicate,
-                                 ZP_DS_GROUP_SHARD, stream};
+    zp_ds_memory_kernel(ds, stream, zp_ds_bytes((int)ds->communicate, 2 * state->bucket_elements));
+    ZpDsCollective collective = {ZP_KIND_ALL_REDUCE,
+                                 state->bucket_elements,
+                                 (int)ds->communicate,
+                                 ZP_DS_GROUP_SHARD,
+                                 stream,
+                                 0};
     zp_ds_collective(ds, &collective);
     if (ds->communicate != ds->accumulate) {
         gint32 cast = zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_REDUCE_OUTPUT,
@@ -109,9 +112,8 @@ partition_gradients(ZpDsProgram *program, ZpDs3 *state, GArray *held)
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
     }
     if (!state->offload)
-        zp_ds_memory_kernel(ds, stream,
-                            zp_ds_bytes((int)ds->accumulate,
-                                        (program->micro > 0 ? 3 : 2) * stored));
+        zp_ds_memory_kernel(
+            ds, stream, zp_ds_bytes((int)ds->accumulate, (program->micro > 0 ? 3 : 2) * stored));
 }
 
 void
@@ -154,8 +156,7 @@ zp_ds3_gradient(ZpDsProgram *program, gint32 id)
     zp_ds_wait_stream(ds, ZP_DS_STREAM_REDUCE, ZP_DS_STREAM_COMPUTE);
     if (ds->settings->contiguous_gradients && state->bucket_elements + n <= limit) {
         zp_ds_memory_kernel(ds, ZP_DS_STREAM_REDUCE,
-                            zp_ds_bytes((int)ds->model, n) +
-                                zp_ds_bytes((int)ds->communicate, n));
+                            zp_ds_bytes((int)ds->model, n) + zp_ds_bytes((int)ds->communicate, n));
         zp_tape_use(ds->tape, ZP_DS_STREAM_REDUCE, program->gradients[id]);
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
     }

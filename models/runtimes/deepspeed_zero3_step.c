@@ -15,7 +15,8 @@ temporary(ZpDs *ds, gint64 bytes)
 static void
 reduce_scalar(ZpDs *ds, int dtype)
 {
-    ZpDsCollective scalar = {ZP_KIND_ALL_REDUCE, 1, dtype, ZP_DS_GROUP_WORLD, ZP_DS_STREAM_COMPUTE};
+    ZpDsCollective scalar = {ZP_KIND_ALL_REDUCE,   1, dtype, ZP_DS_GROUP_WORLD,
+                             ZP_DS_STREAM_COMPUTE, 0};
     zp_ds_collective(ds, &scalar);
     zp_ds_sync_stream(ds, ZP_DS_STREAM_COMPUTE);
 }
@@ -47,8 +48,7 @@ norm(ZpDsProgram *program, const ZpDsSubGroup *group)
     for (guint i = 0; !state->offload && i < group->ids->len; i++) {
         gint64 n = zp_ds3_partition(program, g_array_index(group->ids, gint32, i));
         gint32 copy = temporary(ds, 8 * n);
-        zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE,
-                            8 * n + zp_ds_bytes((int)ds->accumulate, n));
+        zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE, 8 * n + zp_ds_bytes((int)ds->accumulate, n));
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &copy);
     }
     reduce_scalar(ds, state->offload ? ZP_DTYPE_FP32 : ZP_DTYPE_FP64);

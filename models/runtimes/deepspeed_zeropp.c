@@ -34,8 +34,8 @@ exchange(ZpDsProgram *program, int group, gint64 bytes, gint64 scale_bytes, GArr
                                        ZP_ROLE_QUANTIZED, sizes[i]);
             g_array_append_val(held, buffer);
         }
-        ZpDsCollective collective = {ZP_KIND_ALL_TO_ALL, sizes[i], ZP_DS_UINT8, group,
-                                     ZP_DS_STREAM_REDUCE};
+        ZpDsCollective collective = {ZP_KIND_ALL_TO_ALL,  sizes[i], ZP_DS_UINT8, group,
+                                     ZP_DS_STREAM_REDUCE, 0};
         zp_ds_collective(ds, &collective);
     }
 }
@@ -55,8 +55,9 @@ zp_ds_quantized_reduce(ZpDsProgram *program, gint32 id, GArray *held)
                                                ZP_ROLE_REDUCE_INPUT,
                                                zp_ds_bytes((int)ds->communicate, padded));
         g_array_append_val(held, flat);
-        ZpDsCollective plain = {ZP_KIND_REDUCE_SCATTER, padded, (int)ds->communicate,
-                                ZP_DS_GROUP_SHARD, ZP_DS_STREAM_REDUCE};
+        ZpDsCollective plain = {ZP_KIND_REDUCE_SCATTER, padded,
+                                (int)ds->communicate,   ZP_DS_GROUP_SHARD,
+                                ZP_DS_STREAM_REDUCE,    0};
         zp_ds_collective(ds, &plain);
         return;
     }
@@ -68,13 +69,12 @@ zp_ds_quantized_reduce(ZpDsProgram *program, gint32 id, GArray *held)
     exchange(program, ZP_DS_GROUP_NODE, sizes.intra_bytes, sizes.intra_scale_bytes, held);
     zp_ds_memory_kernel(ds, ZP_DS_STREAM_REDUCE, sizes.intra_bytes + sizes.inter_bytes);
     exchange(program, ZP_DS_GROUP_ACROSS, sizes.inter_bytes, sizes.inter_scale_bytes, held);
-    gint32 result = zp_ds_make(ds, ZP_DS_STREAM_REDUCE, ZP_CLASS_COMMUNICATION,
-                               ZP_ROLE_REDUCE_OUTPUT,
-                               zp_ds_bytes((int)ds->model, sizes.result_elements));
+    gint32 result =
+        zp_ds_make(ds, ZP_DS_STREAM_REDUCE, ZP_CLASS_COMMUNICATION, ZP_ROLE_REDUCE_OUTPUT,
+                   zp_ds_bytes((int)ds->model, sizes.result_elements));
     g_array_append_val(held, result);
     zp_ds_memory_kernel(ds, ZP_DS_STREAM_REDUCE,
-                        sizes.inter_bytes +
-                            zp_ds_bytes((int)ds->model, sizes.result_elements));
+                        sizes.inter_bytes + zp_ds_bytes((int)ds->model, sizes.result_elements));
 }
 
 void
@@ -84,7 +84,7 @@ zp_ds_mics_reduce_replicas(ZpDsProgram *program)
     const ZpDs3 *state = program->state;
     if (ds->settings->mics_shard_ranks <= 0)
         return;
-    ZpDsCollective reduce = {ZP_KIND_ALL_REDUCE, state->partition_elements, (int)ds->accumulate,
-                             ZP_DS_GROUP_REPLICA, ZP_DS_STREAM_COMPUTE};
+    ZpDsCollective reduce = {ZP_KIND_ALL_REDUCE,  state->partition_elements, (int)ds->accumulate,
+                             ZP_DS_GROUP_REPLICA, ZP_DS_STREAM_COMPUTE,      0};
     zp_ds_collective(ds, &reduce);
 }

@@ -37,6 +37,8 @@ ds_expect_list(DsCheck *check, const char *what, GPtrArray *ours, JsonArray *the
     for (guint i = 0; i < MAX(n, ours->len); i++) {
         const char *mine = i < ours->len ? ours->pdata[i] : "(nothing)";
         const char *other = i < n ? json_array_get_string_element(theirs, i) : "(nothing)";
+        if (other == NULL)
+            other = "(not a string)";
         check->n_compared++;
         if (strcmp(mine, other) != 0) {
             const char *before = i > 0 ? (const char *)ours->pdata[i - 1] : "";

@@ -75,8 +75,7 @@ check_flat(DsCheck *check, JsonObject *input, JsonObject *expected)
     ds_expect_int(check, "flat", group.flat_elements, ds_int(expected, "flat_elements", -1));
     ds_expect_int(check, "padding", group.flat_elements - group.elements,
                   ds_int(expected, "padding", -1));
-    ds_expect_int(check, "slice", group.slice_elements,
-                  ds_int(expected, "partition_elements", -1));
+    ds_expect_int(check, "slice", group.slice_elements, ds_int(expected, "partition_elements", -1));
     g_autoptr(GPtrArray) order = g_ptr_array_new();
     for (gint32 i = 0; i < group.n; i++)
         g_ptr_array_add(order, parameters.names->pdata[group.order[i]]);
@@ -85,6 +84,28 @@ check_flat(DsCheck *check, JsonObject *input, JsonObject *expected)
     JsonArray *ranks = ds_array(expected, "ranks");
     for (guint i = 0; i < json_array_get_length(ranks); i++)
         check_flat_rank(check, &group, &parameters, json_array_get_object_element(ranks, i));
+}
+
+/* All names of a sub-group; of large models [first, last, count]. */
+static void
+check_members(DsCheck *check, const Parameters *parameters, const gint32 *member, gint32 g,
+              JsonArray *theirs)
+{
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (gint32 i = 0; i < parameters->n; i++)
+        if (member[i] == g)
+            g_ptr_array_add(names, parameters->names->pdata[i]);
+    guint n = json_array_get_length(theirs);
+    if (n != 3 || json_node_get_value_type(json_array_get_element(theirs, 2)) != G_TYPE_INT64) {
+        ds_expect_list(check, "sub-group members", names, theirs);
+        return;
+    }
+    ds_expect_int(check, "sub-group size", names->len, json_array_get_int_element(theirs, 2));
+    if (names->len == 0 || strcmp(names->pdata[0], json_array_get_string_element(theirs, 0)) != 0 ||
+        strcmp(names->pdata[names->len - 1], json_array_get_string_element(theirs, 1)) != 0)
+        ds_diverge(check, "sub-group %d: ours does not run from %s to %s", g,
+                   json_array_get_string_element(theirs, 0),
+                   json_array_get_string_element(theirs, 1));
 }
 
 static void
@@ -107,25 +128,9 @@ check_sub_groups(DsCheck *check, JsonObject *input, JsonObject *expected)
         sums[member[i]] += partitions[i];
     expect_ints(check, "sub-group", sums, groups, ds_array(expected, "sub_group_elements"));
     JsonArray *theirs = ds_array(expected, "sub_groups");
-    guint listed = 0;
-    for (guint g = 0; theirs != NULL && g < json_array_get_length(theirs); g++)
-        listed += json_array_get_length(json_array_get_array_element(theirs, g));
-    /* Of large models the cases name the first and the last member alone. */
-    gboolean ends_only = listed != (guint)n;
-    for (gint32 g = 0; theirs != NULL && g < groups && !ds_failed(check); g++) {
-        g_autoptr(GPtrArray) names = g_ptr_array_new();
-        for (gint32 i = 0; i < n; i++) {
-            gboolean first = i == 0 || member[i - 1] != g, last = i + 1 == n || member[i + 1] != g;
-            if (member[i] != g)
-                continue;
-            if (!ends_only || first)
-                g_ptr_array_add(names, parameters.names->pdata[i]);
-            if (ends_only && last)
-                g_ptr_array_add(names, parameters.names->pdata[i]);
-        }
-        ds_expect_list(check, "sub-group members", names,
-                       json_array_get_array_element(theirs, (guint)g));
-    }
+    for (gint32 g = 0; theirs != NULL && g < groups && !ds_failed(check); g++)
+        check_members(check, &parameters, member, g,
+                      json_array_get_array_element(theirs, (guint)g));
 }
 
 /* "opt=1,param=0,zero_init=1" and "cpu_offload=1,buffer=1.5" */
@@ -213,8 +218,7 @@ check_persistence(DsCheck *check, JsonObject *input, JsonObject *expected)
     g_autoptr(ZpDsTree) tree = zp_ds_tree_new();
     zp_ds_tree_add_module(tree, "root", ZP_MODEL_NONE);
     for (gint32 i = 0; i < parameters.n; i++)
-        zp_ds_tree_add_parameter(tree, 0, parameters.names->pdata[i], parameters.elements[i],
-                                 TRUE);
+        zp_ds_tree_add_parameter(tree, 0, parameters.names->pdata[i], parameters.elements[i], TRUE);
     zp_ds_tree_finish(tree);
     zp_ds_tree_mark_persistent(tree, ds_int(input, "param_persistence_threshold", 100000),
                                ds_int(input, "model_persistence_threshold", G_MAXINT64));

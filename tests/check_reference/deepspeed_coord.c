@@ -35,8 +35,7 @@ mark_module(ZpDsTree *tree, JsonObject *node, gboolean leaves)
     if (calls != NULL && !leaves) {
         g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(gint32));
         for (guint i = 0; i < json_array_get_length(calls); i++) {
-            gint32 child =
-                zp_ds_tree_find_module(tree, json_array_get_string_element(calls, i));
+            gint32 child = zp_ds_tree_find_module(tree, json_array_get_string_element(calls, i));
             g_array_append_val(order, child);
         }
         zp_ds_tree_set_calls(tree, index, &g_array_index(order, gint32, 0), (gint32)order->len);
@@ -267,8 +266,8 @@ replay_steps(Replay *replay, gint64 accumulation, JsonObject *expected)
             micro_batch(replay, TRUE, last, last);
             g_autofree char *where = g_strdup_printf("step %d micro-batch %d", (int)step, (int)m);
             if (theirs != NULL)
-                compare_micro_batch(replay, where,
-                                    json_array_get_object_element(theirs, (guint)m), step == 0);
+                compare_micro_batch(replay, where, json_array_get_object_element(theirs, (guint)m),
+                                    step == 0);
             else
                 zp_ds_coordinator_take_max_available(replay->coordinator);
         }
