@@ -1,7 +1,7 @@
 /* The tape as text, and the rules every tape must keep. */
 #include "sim/tape.h"
 
-G_DEFINE_QUARK(zp - tape - error - quark, zp_tape_error)
+G_DEFINE_QUARK(zp_tape_error_quark, zp_tape_error)
 
 static const char *const op_names[] = {
     "alloc", "free", "retag", "use", "launch", "record", "wait", "sync",
