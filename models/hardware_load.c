@@ -1,14 +1,9 @@
 /* Reads the embedded catalogue: one number a line, fields kind, name, attribute, value, source,
  * confidence, quoted where they hold a comma. */
-#include <gio/gio.h>
 #include <string.h>
 
 #include "models/hardware_internal.h"
-
-#define CATALOGUE "/zeropeak/models/catalog/hardware.csv"
-
-/* Made by glib-compile-resources. */
-GResource *zp_models_data_get_resource(void);
+#include "models/resources.h"
 
 enum { KIND, NAME, ATTRIBUTE, VALUE, SOURCE, CONFIDENCE, N_FIELDS };
 
@@ -210,12 +205,7 @@ complete(ZpGpu *gpu)
 ZpHardware *
 zp_hardware_load(void)
 {
-    g_autoptr(GBytes) bytes = g_resource_lookup_data(zp_models_data_get_resource(), CATALOGUE,
-                                                     G_RESOURCE_LOOKUP_FLAGS_NONE, NULL);
-    g_assert(bytes != NULL);
-    gsize size = 0;
-    const char *data = g_bytes_get_data(bytes, &size);
-    g_autofree char *text = g_strndup(data, size);
+    g_autofree char *text = g_strdup(zp_resources_text("catalog/hardware.csv"));
     ZpHardware *hardware = g_new0(ZpHardware, 1);
     hardware->strings = g_string_chunk_new(4096);
     hardware->gpus = g_array_new(FALSE, TRUE, sizeof(ZpGpu));
