@@ -19,11 +19,27 @@ zp_summary_head(const ZpReportRun *run, gboolean color, GString *out)
     g_string_append(out, "\n\n");
 }
 
+static void
+amount(ZpTable *table, gint64 bytes, double unit)
+{
+    GString *cell = zp_table_open_cell(table);
+    if (bytes == 0)
+        g_string_append_c(cell, '0');
+    else
+        zp_format_double(cell, (double)bytes / unit, 3);
+}
+
+void
+zp_summary_amount_cells(ZpTable *table, gint64 bytes)
+{
+    amount(table, bytes, 1e9);
+    amount(table, bytes, 1073741824.0);
+}
+
 void
 zp_summary_bytes_cells(ZpTable *table, gint64 bytes, gint64 whole)
 {
-    zp_format_gb(zp_table_open_cell(table), bytes);
-    zp_format_gib(zp_table_open_cell(table), bytes);
+    zp_summary_amount_cells(table, bytes);
     zp_format_share(zp_table_open_cell(table), (double)bytes, (double)whole);
 }
 

@@ -70,15 +70,13 @@ classes(const ZpReportRun *run, gboolean color, GString *out)
         zp_table_row(table);
         zp_table_cell(table, zp_vocabulary_class_name((ZpClass)row->class_id));
         zp_summary_bytes_cells(table, row->bytes, s->peak_bytes);
-        zp_format_gb(zp_table_open_cell(table), persistent);
-        zp_format_gib(zp_table_open_cell(table), persistent);
+        zp_summary_amount_cells(table, persistent);
     }
     zp_table_rule(table);
     zp_table_row(table);
     zp_table_cell(table, "total");
     zp_summary_bytes_cells(table, s->peak_bytes, s->peak_bytes);
-    zp_format_gb(zp_table_open_cell(table), s->persistent_bytes);
-    zp_format_gib(zp_table_open_cell(table), s->persistent_bytes);
+    zp_summary_amount_cells(table, s->persistent_bytes);
     zp_table_print(table, color, out);
 }
 
