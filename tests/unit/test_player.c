@@ -243,6 +243,26 @@ test_capacity(void)
 }
 
 static void
+test_empty(void)
+{
+    g_autoptr(ZpTape) nothing = zp_tape_new(&random_words);
+    zp_tape_begin_step(nothing);
+    g_autoptr(ZpTape) memory_only = small_tape(1);
+    zp_tape_make(memory_only, ZP_TAPE_CLOCK_HOST, 0, 1, 0, 7);
+    ZpPlayConfig config = plain;
+    config.instr_overhead_ps = 3;
+    for (config.n_ranks = 1; config.n_ranks <= 4; config.n_ranks += 3) {
+        g_auto(ZpPlayResult) result = {0};
+        small_play(nothing, &config, &result);
+        g_assert_cmpint(result.end, ==, 0);
+        g_assert_cmpint(result.step_end[0], ==, 0);
+        small_play(memory_only, &config, &result);
+        g_assert_cmpint(result.end, ==, 3);
+        g_assert_cmpint(result.ranks[config.n_ranks - 1].memory[0].peak_time, ==, 3);
+    }
+}
+
+static void
 assert_play_fails(const ZpTape *tape, const ZpPlayConfig *config, ZpPlayError code)
 {
     g_auto(ZpPlayResult) result = {0};
@@ -316,6 +336,7 @@ main(int argc, char **argv)
     g_test_add_func("/player/steps", test_steps);
     g_test_add_func("/player/causal-tie", test_causal_tie);
     g_test_add_func("/player/capacity", test_capacity);
+    g_test_add_func("/player/empty", test_empty);
     g_test_add_func("/player/errors", test_errors);
     g_test_add_func("/player/cancelled", test_cancelled);
     return g_test_run();
