@@ -1,8 +1,6 @@
 /* The rare turns of the event queue. */
 #include "sim/queue.h"
 
-#define FIRST_CAPACITY 64u
-
 static ZpQueueKey *
 allocate_keys(guint32 capacity)
 {
@@ -17,7 +15,7 @@ allocate_keys(guint32 capacity)
 void
 zp_queue_init(ZpQueue *queue)
 {
-    *queue = (ZpQueue){.keys = allocate_keys(FIRST_CAPACITY), .capacity = FIRST_CAPACITY};
+    *queue = (ZpQueue){.keys = allocate_keys(ZP_QUEUE_WINDOW), .capacity = ZP_QUEUE_WINDOW};
 }
 
 void
@@ -38,32 +36,21 @@ zp_queue_grow(ZpQueue *queue)
     queue->capacity *= 2;
 }
 
+void
+zp_queue_slide_back(ZpQueue *queue)
+{
+    memmove(queue->keys, queue->keys + queue->head, queue->n * sizeof *queue->keys);
+    queue->head = 0;
+}
+
 /* An ascending array is a heap. */
 void
 zp_queue_become_heap(ZpQueue *queue)
 {
-    ZpQueueKey sorted[ZP_QUEUE_SMALL];
-    memcpy(sorted, queue->keys, queue->n * sizeof *sorted);
-    for (guint32 i = 0; i < queue->n; i++)
-        queue->keys[ZP_QUEUE_ROOT + i] = sorted[queue->n - 1 - i];
-    for (guint32 i = ZP_QUEUE_ROOT + queue->n; i < queue->capacity && i < FIRST_CAPACITY; i++)
+    memmove(queue->keys + ZP_QUEUE_ROOT, queue->keys + queue->head, queue->n * sizeof *queue->keys);
+    for (guint32 i = ZP_QUEUE_ROOT + queue->n; i < ZP_QUEUE_WINDOW; i++)
         queue->keys[i] = ZP_QUEUE_NEVER;
     queue->is_heap = TRUE;
-}
-
-void
-zp_queue_become_small(ZpQueue *queue)
-{
-    ZpQueueKey sorted[ZP_QUEUE_SMALL];
-    for (guint32 i = 0; i < queue->n; i++) {
-        ZpQueueKey key = queue->keys[ZP_QUEUE_ROOT + i];
-        guint32 place = i;
-        for (; place > 0 && sorted[place - 1] < key; place--)
-            sorted[place] = sorted[place - 1];
-        sorted[place] = key;
-    }
-    memcpy(queue->keys, sorted, queue->n * sizeof *sorted);
-    queue->is_heap = FALSE;
 }
 
 static int
@@ -74,17 +61,23 @@ compare_keys(const void *a, const void *b)
 }
 
 void
+zp_queue_become_small(ZpQueue *queue)
+{
+    qsort(queue->keys + ZP_QUEUE_ROOT, queue->n, sizeof *queue->keys, compare_keys);
+    queue->head = ZP_QUEUE_ROOT;
+    queue->is_heap = FALSE;
+}
+
+void
 zp_queue_renumber(ZpQueue *queue)
 {
     if (queue->has_hole)
         zp_queue_close_hole(queue);
     const ZpQueueKey sequence_bits = (ZpQueueKey)G_MAXUINT32 << 32;
-    ZpQueueKey *keys = queue->keys + (queue->is_heap ? ZP_QUEUE_ROOT : 0);
+    ZpQueueKey *keys = queue->keys + (queue->is_heap ? ZP_QUEUE_ROOT : queue->head);
     if (queue->is_heap)
         qsort(keys, queue->n, sizeof *keys, compare_keys);
-    for (guint32 i = 0; i < queue->n; i++) {
-        guint32 rank = queue->is_heap ? i : queue->n - 1 - i;
-        keys[i] = (keys[i] & ~sequence_bits) | (ZpQueueKey)rank << 32;
-    }
+    for (guint32 i = 0; i < queue->n; i++)
+        keys[i] = (keys[i] & ~sequence_bits) | (ZpQueueKey)i << 32;
     queue->sequence = queue->n;
 }

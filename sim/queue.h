@@ -1,9 +1,10 @@
 /* The event queue: a priority queue of (time, payload), ties in the order of the pushes.
  *
  * An entry is one 128-bit integer, time over sequence over payload, so that one comparison orders
- * everything and compiles without branches.  Few entries are a sorted array, earliest last; many
- * are a 4-ary heap whose groups of siblings fill one cache line each.  A pop from the heap leaves a
- * hole at the root for the push that usually follows: a hold costs one sift.
+ * everything and compiles without branches.  Few entries are a sorted array that slides along its
+ * memory, new ones entering from the late end, where most of them belong; many are a 4-ary heap
+ * whose groups of siblings fill one cache line each.  A pop from the heap leaves a hole at the root
+ * for the push that usually follows: a hold costs one sift.
  *
  * Times are not negative.  The sequence is 32 bits wide; before it wraps, the pending entries are
  * renumbered in their order, so that a queue may run for ever. */
@@ -16,13 +17,15 @@
 
 __extension__ typedef unsigned __int128 ZpQueueKey;
 
-#define ZP_QUEUE_SMALL 24 /* at most so many entries are kept sorted */
-#define ZP_QUEUE_ROOT 3   /* siblings start at multiples of four */
+#define ZP_QUEUE_SMALL 24  /* at most so many entries are kept sorted */
+#define ZP_QUEUE_WINDOW 64 /* where they slide; the least capacity */
+#define ZP_QUEUE_ROOT 3    /* siblings start at multiples of four */
 #define ZP_QUEUE_NEVER (~(ZpQueueKey)0)
 
 typedef struct {
     ZpQueueKey *keys;    /* 64-byte aligned; unused places of the heap hold ZP_QUEUE_NEVER */
     guint32 n, capacity; /* entries pending; places in keys */
+    guint32 head;        /* of the sorted array: its first entry */
     guint32 sequence;
     gboolean is_heap;
     gboolean has_hole; /* the root was popped and nothing has taken its place */
@@ -31,16 +34,11 @@ typedef struct {
 /* Changes the layout; queue.h keeps the fast paths only. */
 void zp_queue_init(ZpQueue *queue);
 void zp_queue_clear(ZpQueue *queue);        /* frees the memory */
+void zp_queue_slide_back(ZpQueue *queue);   /* private */
 void zp_queue_grow(ZpQueue *queue);         /* private */
 void zp_queue_become_heap(ZpQueue *queue);  /* private */
 void zp_queue_become_small(ZpQueue *queue); /* private */
 void zp_queue_renumber(ZpQueue *queue);     /* private */
-
-static inline ZpQueueKey
-zp_queue_min(ZpQueueKey a, ZpQueueKey b)
-{
-    return a < b ? a : b;
-}
 
 /* Moves the hole at `place` down until `key` fits there. */
 static inline void
@@ -100,8 +98,10 @@ zp_queue_push(ZpQueue *queue, ZpTime time, guint32 payload)
     ZpQueueKey key = (ZpQueueKey)(guint64)time << 64 | (guint64)queue->sequence++ << 32 | payload;
     if (!queue->is_heap) {
         if (G_LIKELY(queue->n < ZP_QUEUE_SMALL)) {
-            ZpQueueKey *place = queue->keys + queue->n++;
-            for (; place > queue->keys && place[-1] < key; place--)
+            if (G_UNLIKELY(queue->head + queue->n == ZP_QUEUE_WINDOW))
+                zp_queue_slide_back(queue);
+            ZpQueueKey *first = queue->keys + queue->head, *place = first + queue->n++;
+            for (; place > first && place[-1] > key; place--)
                 place[0] = place[-1];
             *place = key;
             return;
@@ -133,7 +133,7 @@ zp_queue_pop(ZpQueue *queue, ZpTime *time, guint32 *payload)
         key = queue->keys[ZP_QUEUE_ROOT];
         queue->has_hole = TRUE;
     } else {
-        key = queue->keys[queue->n];
+        key = queue->keys[queue->head++];
     }
     *time = (ZpTime)(guint64)(key >> 64);
     *payload = (guint32)key;
@@ -148,7 +148,7 @@ zp_queue_next_time(ZpQueue *queue)
         zp_queue_close_hole(queue);
     if (queue->n == 0)
         return ZP_TIME_MAX;
-    ZpQueueKey key = queue->is_heap ? queue->keys[ZP_QUEUE_ROOT] : queue->keys[queue->n - 1];
+    ZpQueueKey key = queue->is_heap ? queue->keys[ZP_QUEUE_ROOT] : queue->keys[queue->head];
     return (ZpTime)(guint64)(key >> 64);
 }
 
@@ -159,6 +159,6 @@ zp_queue_reset(ZpQueue *queue)
     if (queue->is_heap)
         for (guint32 i = 0; i <= queue->n; i++)
             queue->keys[ZP_QUEUE_ROOT + i] = ZP_QUEUE_NEVER;
-    queue->n = queue->sequence = 0;
+    queue->n = queue->head = queue->sequence = 0;
     queue->is_heap = queue->has_hole = FALSE;
 }
