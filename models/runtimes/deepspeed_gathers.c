@@ -265,14 +265,19 @@ make_secondary(ZpDsGathers *self, gint32 id)
 }
 
 /* max_ongoing_fetch_events = 2: with more unfinished waits than that the host synchronises the
- * oldest. */
+ * oldest before the next. */
 static void
 bound_run_ahead(ZpDsGathers *self)
 {
-    if (self->ds->silent || self->fast)
-        return;
     if (self->fetched.length > 2)
         zp_tape_sync(self->ds->tape, GPOINTER_TO_INT(g_queue_pop_head(&self->fetched)));
+}
+
+static void
+record_fetch(ZpDsGathers *self)
+{
+    if (self->ds->silent || self->fast)
+        return;
     gint32 event = zp_tape_record(self->ds->tape, ZP_DS_STREAM_GATHER);
     g_queue_push_tail(&self->fetched, GINT_TO_POINTER(event));
 }
@@ -290,6 +295,9 @@ zp_ds_gathers_handle(ZpDsGathers *self, const ZpDsEvent *event)
         break;
     case ZP_DS_POP:
         bound_run_ahead(self);
+        break;
+    case ZP_DS_POPPED:
+        record_fetch(self);
         break;
     case ZP_DS_RELEASE:
         release(self, event->ids[0]);
