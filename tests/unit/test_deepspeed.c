@@ -330,10 +330,17 @@ static void
 test_warm_is_cold_later(void)
 {
     g_autoptr(ZpModel) model = catalogue("GPT-2");
-    for (int stage = 0; stage <= 3; stage++) {
+    for (int variant = 0; variant < 16; variant++) {
         DsFixture cold, warm;
+        int stage = variant % 4;
         ds_fixture_init(&cold, model, 8, stage);
-        ds_fixture_init(&warm, model, 8, stage);
+        cold.job.training.accumulation = 1 + variant / 4 % 2;
+        if (stage > 0 && variant >= 8)
+            cold.settings.offload_optimizer.device = ZP_DS_CPU;
+        if (stage == 3 && variant < 8)
+            cold.settings.hpz_partition_ranks = 4;
+        warm = cold;
+        warm.tape = zp_tape_new(zp_vocabulary_get());
         cold.settings.cold = TRUE;
         cold.job.simulation.steps = 4;
         ds_fixture_compile(&cold);
@@ -441,17 +448,19 @@ test_life(void)
     ds_fixture_clear(&f);
 }
 
-/* Qwen3-like tied heads, leaf modules, MiCS and quantised weights compile and end where they
- * began. */
+/* Leaf modules, MiCS, quantised weights and the like compile and end where they began. */
 static void
 test_options(void)
 {
-    g_autoptr(ZpModel) model = catalogue("GPT-2");
-    for (int variant = 0; variant < 6; variant++) {
+    g_autoptr(ZpModel) model = catalogue("Llama-2-7B");
+    gint64 peaks[8];
+    for (int variant = 0; variant < 8; variant++) {
         DsFixture f;
         ds_fixture_init(&f, model, 16, 3);
         f.job.simulation.steps = 3;
-        f.settings.mics_shard_ranks = variant == 0 ? 8 : 0;
+        f.settings.mics_shard_ranks = variant == 0 ? 16 : 0;
+        f.settings.mics_hierarchical = variant == 0;
+        f.settings.memory_efficient_linear = variant != 6; /* 7: all defaults */
         f.settings.quantized_weights = variant == 1;
         f.settings.allgather_sequential = variant == 2;
         f.settings.all_reduce_for_fetch = variant == 3;
@@ -467,8 +476,10 @@ test_options(void)
             g_assert_cmpint(one.now[ZP_TAPE_SPACE_DEVICE][c], ==,
                             three.now[ZP_TAPE_SPACE_DEVICE][c]);
         g_assert_cmpint(one.now[ZP_TAPE_SPACE_DEVICE][ZP_CLASS_GATHERED], ==, 0);
+        peaks[variant] = three.peak[ZP_TAPE_SPACE_DEVICE];
         ds_fixture_clear(&f);
     }
+    g_assert_cmpint(peaks[6], >, peaks[7]);
 }
 
 /* NVMe: state leaves host memory, pools come instead, and the step reads and writes it. */
