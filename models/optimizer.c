@@ -80,9 +80,10 @@ static const ZpOptimizer table[] = {
         .moments = ZP_DTYPE_INT8,
         .block_elements = 256,
         .traffic_bits = 80,
-        .source = "Dettmers et al. 2021 (arXiv 2110.02861); bitsandbytes optim/optimizer.py, "
-                  "Optimizer2State.init_state: absmax1 and absmax2 in fp32, blocks of 256 (2048 "
-                  "before 0.45); parameters below 4096 elements keep fp32 states there, not here",
+        .source =
+            "Dettmers et al. 2021 (arXiv 2110.02861); bitsandbytes optim/optimizer.py, "
+            "Optimizer2State.init_state: absmax1 and absmax2 in fp32, blocks of 256 (2048 in "
+            "older releases); parameters below 4096 elements keep fp32 states there, not here",
     },
     {
         .name = "sgd",

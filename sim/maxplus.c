@@ -230,7 +230,7 @@ sweep_tape(Sweep *sweep)
     for (gint32 i = 0; i < tape->n_instrs && !sweep->overflow; i++) {
         while (k + 1 < tape->n_steps && tape->step_begin[k + 1] == i)
             sweep->result->step_end[k++] = latest_of(sweep);
-        if (cancelled && i % 64 == 0 && *cancelled) {
+        if (cancelled && i % 64 == 0 && g_atomic_int_get(cancelled)) {
             sweep->result->cancelled = TRUE;
             return;
         }

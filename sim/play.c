@@ -34,10 +34,10 @@ gpointer
 zp_play_scratch_get(ZpPlayScratch *scratch, ZpPlayerArenaId id, gsize n, gsize size)
 {
     ZpPlayerArena *arena = &scratch->arenas[id];
-    if (n * size > arena->bytes) {
+    if (arena->data == NULL || n * size > arena->bytes) {
         g_free(arena->data);
         /* Half as much again only where it is cheap: big plays state what they need. */
-        arena->bytes = n * size + MIN(n * size / 2, 1u << 20);
+        arena->bytes = n * size + CLAMP(n * size / 2, 64u, 1u << 20);
         arena->data = g_malloc(arena->bytes);
     }
     return arena->data;
@@ -77,10 +77,12 @@ zp_play_result_prepare(ZpPlayResult *result, const ZpTape *tape, gint32 n_ranks,
     memset(result->ranks, 0, (gsize)n_ranks * sizeof *result->ranks);
     for (gint32 k = 0; k < tape->n_steps; k++)
         result->step_end[k] = result->step_exposed[k] = 0;
-    result->op_start = keep_times ? result->times : NULL;
-    result->op_end = keep_times && result->times ? result->times + tape->n_instrs : NULL;
-    for (gint32 i = 0; keep_times && i < 2 * tape->n_instrs; i++)
-        result->times[i] = 0;
+    result->op_start = result->op_end = NULL;
+    if (keep_times && result->times) {
+        memset(result->times, 0, 2 * (gsize)tape->n_instrs * sizeof *result->times);
+        result->op_start = result->times;
+        result->op_end = result->times + tape->n_instrs;
+    }
     result->n_ranks = n_ranks;
     result->n_steps = tape->n_steps;
     result->end = 0;

@@ -17,7 +17,7 @@ place_slots(ZpPlayer *player)
         }
     for (int g = 0; g < tape->n_groups; g++)
         for (int s = 0; s < tape->n_streams; s++) {
-            player->slot_base[g][s] = used[g][s] ? player->n_slots : ZP_TAPE_NONE;
+            player->slot_base[g][s] = used[g][s] ? (gint32)player->n_slots : ZP_TAPE_NONE;
             if (used[g][s])
                 player->n_slots += player->config->n_ranks / tape->groups[g].size;
         }
@@ -33,7 +33,7 @@ check_size(const ZpPlayer *player, GError **error)
                       tape->n_streams * (gint64)sizeof(ZpPlayerStream);
     gint64 per_slot = (gint64)sizeof(ZpPlayerSlot);
     if (player->program.contends)
-        per_slot += tape->n_streams * ZP_PLAYER_RATES_PER_STREAM * (gint64)sizeof(guint32);
+        per_slot += (gint64)tape->n_streams * ZP_PLAYER_RATES_PER_STREAM * (gint64)sizeof(guint32);
     gint64 need = n_ranks * per_rank + player->n_slots * per_slot;
     if (need <= ZP_PLAY_MAX_SCRATCH_BYTES &&
         n_ranks * MAX(tape->n_streams, 1) + player->n_slots < G_MAXINT32)
@@ -53,7 +53,6 @@ lay_out(ZpPlayer *player)
     player->shifts_at = player->launches_at + n_launches;
     player->changes_at = player->shifts_at + player->program.n_blocks + 1;
     player->stride = (gsize)player->changes_at + (gsize)player->program.n_device_changes;
-    player->first_slot_payload = player->config->n_ranks * player->tape->n_streams;
 }
 
 static void
@@ -82,8 +81,7 @@ prepare_slots(ZpPlayer *player)
     gsize n_counts = n_slots * (gsize)tape->n_streams * ZP_PLAYER_RATES_PER_STREAM;
     player->slot_counts =
         zp_play_scratch_get(player->scratch, ZP_PLAYER_COUNTS, n_counts, sizeof(guint32));
-    if (n_counts > 0)
-        memset(player->slot_counts, 0, n_counts * sizeof(guint32));
+    memset(player->slot_counts, 0, n_counts * sizeof(guint32));
     player->dirty_slots =
         zp_play_scratch_get(player->scratch, ZP_PLAYER_DIRTY_SLOTS, n_slots, sizeof(gint32));
     player->dirty_ranks = zp_play_scratch_get(player->scratch, ZP_PLAYER_DIRTY_RANKS,
@@ -213,6 +211,7 @@ play(ZpPlayer *player, GError **error)
     lay_out(player);
     if (!check_size(player, error))
         return FALSE;
+    player->first_slot_payload = player->config->n_ranks * player->tape->n_streams;
     prepare_slots(player);
     prepare_ranks(player);
     prepare_result(player);

@@ -155,8 +155,7 @@ zp_player_count_memory(ZpPlayer *player, GError **error)
             copy_rank_0(player, r);
             continue;
         }
-        if (n_buffers > 0)
-            memset(class_now, ZP_TAPE_NONE, n_buffers);
+        memset(class_now, ZP_TAPE_NONE, n_buffers);
         for (int space = 0; space < ZP_TAPE_N_SPACES; space++)
             zp_memory_init(&count.memory[space], player->config->capacity_bytes[space]);
         if (!count_rank(&count, error))
@@ -187,32 +186,35 @@ order_changes(gconstpointer a, gconstpointer b)
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
+static gboolean
+is_before(const ZpPlayerSpan *span, const ZpObserverChange *change)
+{
+    return span->end < change->time || (span->end == change->time && span->instr < change->instr);
+}
+
 void
 zp_player_observe(ZpPlayer *player)
 {
     const ZpObserver *observer = player->config->observer;
     GArray *spans = player->scratch->spans, *changes = player->scratch->observed;
     /* Works that took no time were noted ahead of the present. */
-    g_array_sort(spans, order_spans);
-    if (observer->rank == ZP_TAPE_NONE)
+    if (spans->len > 1)
+        g_array_sort(spans, order_spans);
+    if (observer->rank == ZP_TAPE_NONE && changes->len > 1)
         g_array_sort(changes, order_changes); /* stable: the two halves of a RETAG stay in order */
     guint s = 0, c = 0;
     while (s < spans->len || c < changes->len) {
-        const ZpPlayerSpan *span = &g_array_index(spans, ZpPlayerSpan, s);
-        const ZpObserverChange *change = &g_array_index(changes, ZpObserverChange, c);
-        gboolean span_first =
-            c >= changes->len ||
-            (s < spans->len && (span->end < change->time ||
-                                (span->end == change->time && span->instr < change->instr)));
-        if (!span_first) {
+        const ZpPlayerSpan *span = s < spans->len ? &g_array_index(spans, ZpPlayerSpan, s) : NULL;
+        const ZpObserverChange *change =
+            c < changes->len ? &g_array_index(changes, ZpObserverChange, c) : NULL;
+        if (span && (!change || is_before(span, change))) {
+            ZpObserverSpan seen = {
+                .start = span->start, .end = span->end, .instr = span->instr, .rank = span->rank};
+            observer->span(player->tape, &seen, observer->data);
+            s++;
+        } else {
             observer->change(player->tape, change, observer->data);
             c++;
-            continue;
         }
-        ZpObserverSpan seen = {
-            .start = span->start, .end = span->end, .instr = span->instr, .rank = span->rank};
-        if (observer->span)
-            observer->span(player->tape, &seen, observer->data);
-        s++;
     }
 }

@@ -3,31 +3,6 @@
  * Only works are events: zero-length items take their times as soon as all they depend on is
  * known, even ahead of the present, and the host runs as far as nothing blocks it. */
 #include "sim/player_state.h"
-#include "sim/rng.h"
-
-__extension__ typedef __int128 Wide;
-
-static ZpTime
-scaled_ps(const ZpPlayer *player, gint32 r, const ZpPlayerItem *item, const ZpTapeWork *work)
-{
-    const ZpPlayConfig *config = player->config;
-    gboolean scales = work->category == ZP_TAPE_COMPUTE || work->category == ZP_TAPE_HOST_COMPUTE;
-    if (!scales || work->group != ZP_TAPE_NONE || (!config->speed_ppm && config->jitter_ppm == 0))
-        return work->solo_ps;
-    Wide time = (Wide)work->solo_ps * (config->speed_ppm ? config->speed_ppm[r] : 1000000);
-    if (config->jitter_ppm == 0) {
-        time /= 1000000;
-        return time > ZP_TIME_MAX ? ZP_TIME_MAX : (ZpTime)time;
-    }
-    gint64 factor = G_GINT64_CONSTANT(1000000000000) +
-                    zp_rng_gaussian_ppm(config->seed, r, item->instr) * config->jitter_ppm;
-    if (factor <= 0)
-        return 0;
-    if (__builtin_mul_overflow(time, (Wide)factor, &time))
-        return ZP_TIME_MAX;
-    time /= G_GINT64_CONSTANT(1000000000000000000);
-    return time > ZP_TIME_MAX ? ZP_TIME_MAX : (ZpTime)time;
-}
 
 /* Brings busy and exposed times of the rank up to now. */
 static inline void
@@ -195,7 +170,7 @@ note_work(ZpPlayer *player, gint32 r, const ZpPlayerItem *item, ZpTime start, Zp
         player->result->op_start[item->instr] = start;
         player->result->op_end[item->instr] = end;
     }
-    if (zp_player_observes(player, r)) {
+    if (zp_player_observes(player, r) && player->config->observer->span) {
         ZpPlayerSpan span = {.start = start, .end = end, .instr = item->instr, .rank = r};
         g_array_append_val(player->scratch->spans, span);
     }
@@ -212,7 +187,7 @@ launch(ZpPlayer *player, gint32 r, gint32 s, const ZpPlayerItem *item, ZpTime ti
         arrive(player, r, s, work, time);
         return FALSE;
     }
-    ZpTime scaled = scaled_ps(player, r, item, work);
+    ZpTime scaled = zp_player_scaled_ps(player, r, item, work);
     if (work->fixed_ps == 0 && scaled == 0) {
         note_work(player, r, item, time, time);
         return TRUE;
@@ -237,7 +212,7 @@ record(ZpPlayer *player, gint32 r, gint32 event, ZpTime time)
     zp_player_times(player, r)[event] = time;
     if (rank->awaited_event == event)
         rank->host_ready = TRUE;
-    const ZpPlayerStream *streams = &player->streams[r * player->tape->n_streams];
+    const ZpPlayerStream *streams = &player->streams[(gsize)r * (gsize)player->tape->n_streams];
     for (guint bits = rank->in_wait; bits != 0; bits &= bits - 1) {
         int s = __builtin_ctz(bits);
         if (streams[s].awaited == event)
@@ -414,7 +389,7 @@ zp_player_run(ZpPlayer *player)
     ZpPlayResult *result = player->result;
     guint32 payload;
     for (gint32 r = 0; r < player->config->n_ranks && !player->overflow; r++) {
-        if (cancelled && r % CANCEL_INTERVAL == 0 && *cancelled) {
+        if (cancelled && r % CANCEL_INTERVAL == 0 && g_atomic_int_get(cancelled)) {
             result->cancelled = TRUE;
             return;
         }
@@ -426,7 +401,7 @@ zp_player_run(ZpPlayer *player)
             zp_player_flush(player);
         if (!zp_queue_pop(queue, &player->now, &payload))
             break;
-        if (cancelled && result->n_events % CANCEL_INTERVAL == 0 && *cancelled) {
+        if (cancelled && result->n_events % CANCEL_INTERVAL == 0 && g_atomic_int_get(cancelled)) {
             result->cancelled = TRUE;
             break;
         }

@@ -1,12 +1,38 @@
-/* Rates of running works under shared links and interference.
+/* How long works take: their own time, and their rates under shared links and interference.
  *
  * A rate is 1/n of the link times a factor for each other category that runs on the rank.  Its
  * code says (own category, n - 1, set of the others) and the fraction is made from it on demand,
  * exactly: no rounding depends on the order in which works came and went.  Rates are looked at
  * once per instant, when everything that happens then has happened, for the same reason. */
 #include "sim/player_state.h"
+#include "sim/rng.h"
 
 __extension__ typedef unsigned __int128 Wide;
+__extension__ typedef __int128 SignedWide;
+
+ZpTime
+zp_player_scaled_ps(const ZpPlayer *player, gint32 r, const ZpPlayerItem *item,
+                    const ZpTapeWork *work)
+{
+    const ZpPlayConfig *config = player->config;
+    gboolean scales = work->category == ZP_TAPE_COMPUTE || work->category == ZP_TAPE_HOST_COMPUTE;
+    if (!scales || work->group != ZP_TAPE_NONE || (!config->speed_ppm && config->jitter_ppm == 0))
+        return work->solo_ps;
+    SignedWide time =
+        (SignedWide)work->solo_ps * (config->speed_ppm ? config->speed_ppm[r] : 1000000);
+    if (config->jitter_ppm == 0) {
+        time /= 1000000;
+        return time > ZP_TIME_MAX ? ZP_TIME_MAX : (ZpTime)time;
+    }
+    gint64 factor = G_GINT64_CONSTANT(1000000000000) +
+                    zp_rng_gaussian_ppm(config->seed, r, item->instr) * config->jitter_ppm;
+    if (factor <= 0)
+        return 0;
+    if (__builtin_mul_overflow(time, (SignedWide)factor, &time))
+        return ZP_TIME_MAX;
+    time /= G_GINT64_CONSTANT(1000000000000000000);
+    return time > ZP_TIME_MAX ? ZP_TIME_MAX : (ZpTime)time;
+}
 
 typedef struct {
     guint64 num, den;
@@ -76,7 +102,7 @@ set_rate(ZpPlayer *player, ZpPlayerWork *work, guint rate, guint32 payload)
     Wide left = (guint64)work->remaining;
     if (f.num != f.den)
         left = (left * f.den + f.num - 1) / f.num;
-    gint64 span = left < (Wide)ZP_PLAY_MAX_TIME ? (gint64)left : ZP_PLAY_MAX_TIME;
+    gint64 span = left < (Wide)ZP_TIME_MAX ? (gint64)left : ZP_TIME_MAX;
     work->end = zp_time_add(work->updated, span);
     if (work->end > ZP_PLAY_MAX_TIME)
         player->overflow = TRUE;

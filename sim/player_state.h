@@ -143,7 +143,7 @@ struct _ZpPlayScratch {
     GArray *observed;  /* ZpObserverChange */
 };
 
-/* Room for n elements; the content is undefined. */
+/* Room for n elements, never NULL; the content is undefined. */
 gpointer zp_play_scratch_get(ZpPlayScratch *scratch, ZpPlayerArenaId id, gsize n, gsize size);
 
 typedef struct {
@@ -162,7 +162,8 @@ typedef struct {
     ZpPlayerSlot *slots;
     guint32 *slot_counts; /* contention: per slot the number of members at each rate */
     gint32 slot_base[ZP_TAPE_MAX_GROUPS][ZP_TAPE_MAX_STREAMS]; /* or ZP_TAPE_NONE */
-    gint32 n_slots, first_slot_payload;
+    gint64 n_slots;
+    gint32 first_slot_payload;
     gint32 *dirty_ranks, *dirty_slots;
     gint32 n_dirty_ranks, n_dirty_slots;
     ZpTime now;
@@ -176,6 +177,10 @@ gboolean zp_player_build(ZpPlayerProgram *program, const ZpTape *tape, const ZpP
 
 /* player_run.c: from the first instant to the last; sets cancelled, overflow and n_events. */
 void zp_player_run(ZpPlayer *player);
+
+/* player_share.c: the time that a work takes alone on its link, see scaled() in play.h. */
+ZpTime zp_player_scaled_ps(const ZpPlayer *player, gint32 r, const ZpPlayerItem *item,
+                           const ZpTapeWork *work);
 
 /* player_share.c: rates.  Marks a rank whose set of running works changed; a flush at the end of
  * an instant gives new works their first rate, re-rates what changed, and queues the ends. */

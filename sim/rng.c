@@ -37,5 +37,5 @@ zp_rng_gaussian_ppm(guint64 seed, gint32 rank, gint64 counter)
                (gint64)(bits >> 32 & 0xffff) + (gint64)(bits >> 48);
     }
     /* Mean 12 * 65535 / 2, standard deviation sqrt(65536^2 - 1). */
-    return (sum - 6 * 65535) * 1000000 / 65536;
+    return (sum - 6 * G_GINT64_CONSTANT(65535)) * 1000000 / 65536;
 }

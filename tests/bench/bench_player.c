@@ -121,55 +121,80 @@ peak_mib(void)
     return (double)usage.ru_maxrss / 1024.0;
 }
 
+typedef struct {
+    const char *what;
+    int repeats;
+    ZpTapeClock clock; /* of gathered parameters and gradients */
+    ZpPlayConfig config;
+    const char *target;
+} Case;
+
 static void
-play(const char *what, ZpTape *tape, const ZpPlayConfig *config, int repeats, const char *target)
+play(ZpTape *tape, const Case *c)
 {
     g_auto(ZpPlayResult) result = {0};
     g_autoptr(ZpPlayScratch) scratch = zp_play_scratch_new();
     g_autoptr(GError) error = NULL;
-    ZpPlayConfig copy = *config;
-    copy.scratch = scratch;
+    ZpPlayConfig config = c->config;
+    config.launch_overhead_ps = 10 * ZP_TIME_PER_US;
+    config.instr_overhead_ps = ZP_TIME_PER_US / 10;
+    config.scratch = scratch;
     gint64 began = g_get_monotonic_time();
-    for (int k = 0; k < repeats; k++) {
-        compile(tape, config->n_ranks, tape->instrs ? (ZpTapeClock)config->keep_times : 0);
-        if (!zp_player_play(tape, &copy, &result, &error)) {
-            printf("%s: %s\n", what, error->message);
+    for (int k = 0; k < c->repeats; k++) {
+        compile(tape, config.n_ranks, c->clock);
+        if (!zp_player_play(tape, &config, &result, &error)) {
+            printf("%s: %s\n", c->what, error->message);
             return;
         }
     }
-    double ms = (double)(g_get_monotonic_time() - began) / 1e3 / repeats;
-    printf("%-44s %10.3f ms %8.2f M events/s %8.0f MiB  %s\n", what, ms,
-           (double)result.n_events / ms / 1e3, peak_mib(), target);
+    double ms = (double)(g_get_monotonic_time() - began) / 1e3 / c->repeats;
+    printf("%-44s %10.3f ms %8.2f M events/s %8.0f MiB  %s\n", c->what, ms,
+           (double)result.n_events / ms / 1e3, peak_mib(), c->target);
 }
+
+#define INTERFERES                                         \
+    {                                                      \
+        [ZP_TAPE_COMPUTE][ZP_TAPE_COMMUNICATION] = 950000, \
+        [ZP_TAPE_COMMUNICATION][ZP_TAPE_COMPUTE] = 900000, \
+    }
 
 int
 main(void)
 {
+    const Case cases[] = {
+        {"one rank", 2000, ZP_TAPE_CLOCK_HOST, {.n_ranks = 1}, "target 0.1 ms, at most 0.2"},
+        {"one rank, memory on the device clock", 2000, ZP_TAPE_CLOCK_DEVICE, {.n_ranks = 1}, ""},
+        {"one rank, run-ahead 64, interference",
+         2000,
+         ZP_TAPE_CLOCK_DEVICE,
+         {.n_ranks = 1, .run_ahead = 64, .interference_ppm = INTERFERES},
+         ""},
+        {"4096 jittered ranks",
+         1,
+         ZP_TAPE_CLOCK_HOST,
+         {.n_ranks = 4096, .jitter_ppm = 30000},
+         "target 3000 ms, 512 MiB"},
+        {"4096, device clock, run-ahead",
+         1,
+         ZP_TAPE_CLOCK_DEVICE,
+         {.n_ranks = 4096, .jitter_ppm = 30000, .run_ahead = 64},
+         "target 3000 ms, 512 MiB"},
+        {"4096, and interference",
+         1,
+         ZP_TAPE_CLOCK_DEVICE,
+         {.n_ranks = 4096, .jitter_ppm = 30000, .run_ahead = 64, .interference_ppm = INTERFERES},
+         ""},
+        {"16384, device clock, run-ahead",
+         1,
+         ZP_TAPE_CLOCK_DEVICE,
+         {.n_ranks = 16384, .jitter_ppm = 30000, .run_ahead = 64},
+         "target 2048 MiB"},
+    };
     g_autoptr(ZpTape) tape = zp_tape_new(&words);
-    ZpPlayConfig config = {
-        .n_ranks = 1, .launch_overhead_ps = 10 * ZP_TIME_PER_US, .instr_overhead_ps = 100000};
     compile(tape, 1, ZP_TAPE_CLOCK_HOST);
-    printf("%d instructions; times include compilation of the tape\n", tape->n_instrs);
-    play("one rank", tape, &config, 2000, "target 0.1 ms, at most 0.2");
-    config.keep_times = TRUE; /* with device-clock memory */
-    play("one rank, memory on the device clock", tape, &config, 2000, "");
-    config.run_ahead = 64;
-    config.interference_ppm[ZP_TAPE_COMPUTE][ZP_TAPE_COMMUNICATION] = 950000;
-    play("one rank, run-ahead and interference", tape, &config, 1000, "");
-    config = (ZpPlayConfig){.n_ranks = 4096,
-                            .launch_overhead_ps = 10 * ZP_TIME_PER_US,
-                            .instr_overhead_ps = 100000,
-                            .jitter_ppm = 30000,
-                            .seed = 1};
-    play("4096 jittered ranks", tape, &config, 1, "target 3000 ms, 512 MiB");
-    config.keep_times = TRUE;
-    config.run_ahead = 64;
-    play("4096, device memory, run-ahead", tape, &config, 1, "target 3000 ms, 512 MiB");
-    config.n_ranks = 16384;
-    play("16384, the same", tape, &config, 1, "target 2048 MiB");
-    config.interference_ppm[ZP_TAPE_COMPUTE][ZP_TAPE_COMMUNICATION] = 950000;
-    config.interference_ppm[ZP_TAPE_COMMUNICATION][ZP_TAPE_COMPUTE] = 900000;
-    config.n_ranks = 4096;
-    play("4096, the same with interference", tape, &config, 1, "");
+    printf("%d instructions; times include the compilation of the tape; MiB: peak so far\n",
+           tape->n_instrs);
+    for (gsize k = 0; k < G_N_ELEMENTS(cases); k++)
+        play(tape, &cases[k]);
     return 0;
 }

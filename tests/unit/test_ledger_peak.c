@@ -1,3 +1,4 @@
+#include "models/step.h"
 #include "tests/unit/ledger_fixture.h"
 
 /* A 400e6-element bf16 unit on 8 ranks lacks 700e6 bytes; a second one ahead doubles that. */
@@ -158,6 +159,108 @@ test_activations(void)
     ledger_fixture_clear(&fixture);
 }
 
+static gint32
+range(GRand *rand, gint32 low, gint32 high)
+{
+    return g_rand_int_range(rand, low, high + 1);
+}
+
+static gboolean
+coin(GRand *rand)
+{
+    return range(rand, 0, 1);
+}
+
+/* A model with embedding and head, some layers frozen. */
+static ZpModel *
+random_model(GRand *rand)
+{
+    ZpModel *model = zp_model_new("random");
+    gint32 n = range(rand, 3, 14);
+    for (gint32 l = 0; l < n; l++) {
+        zp_model_add_layer(model, "layer", range(rand, 1, 3000000), 1, -1, range(rand, 0, 900),
+                           range(rand, 0, 50));
+        ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
+        ZpModelParameter *parameter = &g_array_index(model->parameters, ZpModelParameter, l);
+        layer->block = l == 0 || l == n - 1 ? ZP_MODEL_NONE : (l - 1) / 2;
+        layer->kind = l == 0 ? ZP_LAYER_EMBEDDING : l == n - 1 ? ZP_LAYER_HEAD : ZP_LAYER_OTHER;
+        layer->logits_bytes_per_token = l == n - 1 ? 700 : 0;
+        parameter->layer = l;
+        parameter->trainable = range(rand, 0, 4) > 0;
+    }
+    zp_model_finish(model);
+    return model;
+}
+
+static void
+random_job(GRand *rand, LedgerFixture *fixture)
+{
+    ledger_fixture_init(fixture, 1, 1, 16);
+    ZpJob *job = &fixture->job;
+    const gint32 groups[] = {1, 2, 4, 8, 16};
+    job->world.shard_group = groups[range(rand, 0, 4)];
+    job->zero = (ZpZero){.stage = range(rand, 0, 3),
+                         .wrap = (ZpWrap)range(rand, 0, 3),
+                         .wrap_blocks = range(rand, 1, 3),
+                         .wrap_elements = range(rand, 1, 5000000),
+                         .outer = coin(rand) ? ZP_OUTER_ROOT : ZP_OUTER_OWN,
+                         .prefetch_forward = range(rand, 0, 3),
+                         .prefetch_backward = range(rand, 0, 3),
+                         .bucket_elements = range(rand, 1, 6000000),
+                         .overlap = coin(rand),
+                         .reshard_after_forward = coin(rand)};
+    job->training.accumulation = range(rand, 1, 3);
+    job->training.checkpointing = (ZpCheckpointing)range(rand, 0, 2);
+    job->precision.gathered = coin(rand) ? ZP_DTYPE_BF16 : ZP_DTYPE_FP32;
+    job->precision.reduce = coin(rand) ? ZP_DTYPE_BF16 : ZP_DTYPE_FP32;
+    job->simulation = (ZpSimulation){.simulated_ranks = 1, .steps = 2, .slow_rank = ZP_MODEL_NONE};
+    job->device = (ZpDevice){.flops_per_s = 1e14,
+                             .flops_efficiency = 1.0,
+                             .memory_bytes_per_s = 2e12,
+                             .memory_efficiency = 1.0};
+    double link_bytes_per_s = coin(rand) ? 1e9 : 1e13; /* reductions pile up, or never do */
+    job->network = (ZpNetwork){.link_bytes_per_s = link_bytes_per_s,
+                               .link_efficiency = 1.0,
+                               .gpus_per_node = 16,
+                               .network_bytes_per_s = link_bytes_per_s,
+                               .network_efficiency = 1.0};
+    ledger_fixture_set_model(fixture, random_model(rand));
+}
+
+/* A simulation of the same rules never exceeds a class of the ledger, whatever the speeds; gathered
+ * parameters reach it exactly. */
+static void
+test_bounds_simulation(void)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    int buckets_reached = 0;
+    for (int trial = 0; trial < 600; trial++) {
+        LedgerFixture fixture;
+        random_job(rand, &fixture);
+        ZpLedger ledger = ledger_fixture_compute(&fixture);
+        g_autoptr(ZpStep) step = zp_step_new();
+        g_autoptr(GError) error = NULL;
+        ZpStepSummary summary;
+        gboolean ok = zp_step_simulate(step, &fixture.job, NULL, NULL, &summary, &error);
+        g_assert_no_error(error);
+        g_assert_true(ok);
+        const gint64 *peak =
+            zp_step_result(step)->ranks[0].memory[ZP_TAPE_SPACE_DEVICE].class_peak_bytes;
+        g_assert_cmpint(peak[ZP_CLASS_GATHERED], <=,
+                        ledger.gathered_bytes + ledger.prefetched_bytes);
+        if (fixture.job.network.link_bytes_per_s > 1e12)
+            g_assert_cmpint(peak[ZP_CLASS_GATHERED], ==,
+                            ledger.gathered_bytes + ledger.prefetched_bytes);
+        g_assert_cmpint(peak[ZP_CLASS_COMMUNICATION], <=, ledger.bucket_bytes);
+        buckets_reached += peak[ZP_CLASS_COMMUNICATION] == ledger.bucket_bytes;
+        g_assert_cmpint(peak[ZP_CLASS_ACTIVATION], <=, ledger.activation_bytes);
+        g_assert_cmpint(peak[ZP_CLASS_LOGITS], ==, ledger.logits_bytes);
+        g_assert_cmpint(summary.peak_bytes, <=, ledger.total_bytes);
+        ledger_fixture_clear(&fixture);
+    }
+    g_assert_cmpint(buckets_reached, >, 300); /* a bound that nothing reaches says nothing */
+}
+
 int
 main(int argc, char **argv)
 {
@@ -166,5 +269,6 @@ main(int argc, char **argv)
     g_test_add_func("/ledger-peak/enclosing-unit", test_enclosing_unit);
     g_test_add_func("/ledger-peak/buckets", test_buckets);
     g_test_add_func("/ledger-peak/activations", test_activations);
+    g_test_add_func("/ledger-peak/bounds-simulation", test_bounds_simulation);
     return g_test_run();
 }
