@@ -106,8 +106,8 @@ const char *
 zp_ds_schema_stages_name(unsigned stages)
 {
     static const char *const names[16] = {
-        NULL,  "0",    "1",    "0, 1",    "2",    "0, 2",    "1, 2",    "0, 1, 2",
-        "3",   "0, 3", "1, 3", "0, 1, 3", "2, 3", "0, 2, 3", "1, 2, 3", NULL,
+        NULL, "0",    "1",    "0, 1",    "2",    "0, 2",    "1, 2",    "0, 1, 2",
+        "3",  "0, 3", "1, 3", "0, 1, 3", "2, 3", "0, 2, 3", "1, 2, 3", NULL,
     };
     g_assert(stages < G_N_ELEMENTS(names));
     return names[stages];

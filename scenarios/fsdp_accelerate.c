@@ -10,32 +10,71 @@
 #define D "deepspeed_config."
 
 static const char *const launch_keys[] = {
-    "compute_environment", "debug", "enable_cpu_affinity", "machine_rank", "main_process_ip",
-    "main_process_port", "main_training_function", "rdzv_backend", "same_network", "tpu_env",
-    "tpu_name", "tpu_zone", "tpu_use_cluster", "tpu_use_sudo", "use_cpu", "gpu_ids",
-    "downcast_bf16", "commands", "command_file", "tpu_vm", "num_machines", NULL,
+    "compute_environment",
+    "debug",
+    "enable_cpu_affinity",
+    "machine_rank",
+    "main_process_ip",
+    "main_process_port",
+    "main_training_function",
+    "rdzv_backend",
+    "same_network",
+    "tpu_env",
+    "tpu_name",
+    "tpu_zone",
+    "tpu_use_cluster",
+    "tpu_use_sudo",
+    "use_cpu",
+    "gpu_ids",
+    "downcast_bf16",
+    "commands",
+    "command_file",
+    "tpu_vm",
+    "num_machines",
+    NULL,
 };
 
 static const char *const outside_keys[] = {
     "dynamo_config", "fp8_config", "megatron_lm_config", "parallelism_config", "mpirun_config",
-    "ipex_config", NULL,
+    "ipex_config",   NULL,
 };
 
 static const char *const fsdp_keys[] = {
-    "fsdp_version", "fsdp_sharding_strategy", "fsdp_reshard_after_forward",
-    "fsdp_auto_wrap_policy", "fsdp_transformer_layer_cls_to_wrap", "fsdp_min_num_params",
-    "fsdp_backward_prefetch", "fsdp_backward_prefetch_policy", "fsdp_forward_prefetch",
-    "fsdp_use_orig_params", "fsdp_offload_params", "fsdp_state_dict_type",
-    "fsdp_activation_checkpointing", "fsdp_sync_module_states", "fsdp_cpu_ram_efficient_loading",
-    "fsdp_ignored_modules", NULL,
+    "fsdp_version",
+    "fsdp_sharding_strategy",
+    "fsdp_reshard_after_forward",
+    "fsdp_auto_wrap_policy",
+    "fsdp_transformer_layer_cls_to_wrap",
+    "fsdp_min_num_params",
+    "fsdp_backward_prefetch",
+    "fsdp_backward_prefetch_policy",
+    "fsdp_forward_prefetch",
+    "fsdp_use_orig_params",
+    "fsdp_offload_params",
+    "fsdp_state_dict_type",
+    "fsdp_activation_checkpointing",
+    "fsdp_sync_module_states",
+    "fsdp_cpu_ram_efficient_loading",
+    "fsdp_ignored_modules",
+    NULL,
 };
 
 static const char *const deepspeed_keys[] = {
-    "zero_stage", "offload_optimizer_device", "offload_optimizer_nvme_path",
-    "offload_param_device", "offload_param_nvme_path", "zero3_init_flag",
-    "zero3_save_16bit_model", "gradient_accumulation_steps", "gradient_clipping",
-    "deepspeed_config_file", "deepspeed_multinode_launcher", "deepspeed_hostfile",
-    "deepspeed_exclusion_filter", "deepspeed_inclusion_filter", "deepspeed_moe_layer_cls_names",
+    "zero_stage",
+    "offload_optimizer_device",
+    "offload_optimizer_nvme_path",
+    "offload_param_device",
+    "offload_param_nvme_path",
+    "zero3_init_flag",
+    "zero3_save_16bit_model",
+    "gradient_accumulation_steps",
+    "gradient_clipping",
+    "deepspeed_config_file",
+    "deepspeed_multinode_launcher",
+    "deepspeed_hostfile",
+    "deepspeed_exclusion_filter",
+    "deepspeed_inclusion_filter",
+    "deepspeed_moe_layer_cls_names",
     NULL,
 };
 
@@ -61,8 +100,7 @@ read_strategy(const ZpFsdpReader *reader)
         strategy.fallback = NULL;
         if (zp_fsdp_reader_choice(reader, &strategy, strategies, 1, &index))
             zp_fsdp_reader_say(reader, ZP_IMPORT_WARNING, strategy.path,
-                               "use fsdp_reshard_after_forward",
-                               "no effect with fsdp_version 2");
+                               "use fsdp_reshard_after_forward", "no effect with fsdp_version 2");
         config->reshard_after_forward = TRUE;
         zp_fsdp_reader_boolean(reader, &reshard, &config->reshard_after_forward);
         config->strategy =
@@ -151,14 +189,15 @@ read_version_1_only(const ZpFsdpReader *reader)
 static void
 read_saving(const ZpFsdpReader *reader)
 {
-    static const char *const types[] = {"FULL_STATE_DICT", "LOCAL_STATE_DICT",
-                                        "SHARDED_STATE_DICT", NULL};
+    static const char *const types[] = {"FULL_STATE_DICT", "LOCAL_STATE_DICT", "SHARDED_STATE_DICT",
+                                        NULL};
     int index = 2;
     gboolean efficient = FALSE, synchronise = TRUE;
     zp_fsdp_reader_choice(
         reader,
-        &(ZpFsdpField){F "fsdp_state_dict_type", M, NULL, NULL,
-                       "when saving: FULL_STATE_DICT gathers the model in the host memory of rank 0"},
+        &(ZpFsdpField){
+            F "fsdp_state_dict_type", M, NULL, NULL,
+            "when saving: FULL_STATE_DICT gathers the model in the host memory of rank 0"},
         types, 1, &index);
     zp_fsdp_reader_boolean(reader,
                            &(ZpFsdpField){F "fsdp_cpu_ram_efficient_loading", 0, NULL, NULL,
@@ -303,8 +342,9 @@ static void
 read_deepspeed(ZpFsdpReader *reader, const ZpTree *block)
 {
     static const char *const launcher[] = {
-        "deepspeed_multinode_launcher", "deepspeed_hostfile", "deepspeed_exclusion_filter",
-        "deepspeed_inclusion_filter", "deepspeed_moe_layer_cls_names", NULL,
+        "deepspeed_multinode_launcher",  "deepspeed_hostfile",
+        "deepspeed_exclusion_filter",    "deepspeed_inclusion_filter",
+        "deepspeed_moe_layer_cls_names", NULL,
     };
     gboolean init = FALSE;
     zp_fsdp_reader_boolean(reader,
@@ -354,19 +394,24 @@ read_launch(ZpFsdpReader *reader)
     config->reduced = config->gathered;
     zp_fsdp_reader_count(reader, &(ZpFsdpField){"num_processes", MT, "ranks", NULL, NULL}, 1,
                          &config->world);
-    zp_fsdp_reader_count(
-        reader, &(ZpFsdpField){"gradient_accumulation_steps", MT, "steps", NULL, NULL}, 1,
-        &config->accumulation);
+    zp_fsdp_reader_count(reader,
+                         &(ZpFsdpField){"gradient_accumulation_steps", MT, "steps", NULL, NULL}, 1,
+                         &config->accumulation);
 }
 
 void
 zp_fsdp_accelerate_read(ZpFsdpReader *reader)
 {
-    static const char *const types[] = {"FSDP", "DEEPSPEED", "MULTI_GPU", "NO", "MEGATRON_LM",
-                                        "MULTI_CPU", "XLA", "TPU", NULL};
-    static const char *const known[] = {"distributed_type", "mixed_precision", "num_processes",
-                                        "num_machines", "fsdp_config", "deepspeed_config",
-                                        "gradient_accumulation_steps", NULL};
+    static const char *const types[] = {"FSDP",      "DEEPSPEED", "MULTI_GPU", "NO", "MEGATRON_LM",
+                                        "MULTI_CPU", "XLA",       "TPU",       NULL};
+    static const char *const known[] = {"distributed_type",
+                                        "mixed_precision",
+                                        "num_processes",
+                                        "num_machines",
+                                        "fsdp_config",
+                                        "deepspeed_config",
+                                        "gradient_accumulation_steps",
+                                        NULL};
     int type = 2;
     read_launch(reader);
     gboolean said = zp_fsdp_reader_choice(

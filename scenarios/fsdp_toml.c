@@ -14,8 +14,7 @@ typedef struct {
 static ZpTree *read_value(Reader *reader);
 static void read_assignment(Reader *reader, ZpTree *table);
 
-static void complain(Reader *reader, const char *mend, const char *format, ...)
-    G_GNUC_PRINTF(3, 4);
+static void complain(Reader *reader, const char *mend, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 static void
 complain(Reader *reader, const char *mend, const char *format, ...)
@@ -373,8 +372,8 @@ read_line(Reader *reader, ZpTree *root, ZpTree **table, GHashTable *opened)
 ZpTree *
 zp_fsdp_toml_parse(const char *text, gsize length, ZpImportMessages *messages)
 {
-    Reader reader = {.p = text, .end = text + length, .line_start = text, .line = 1,
-                     .messages = messages};
+    Reader reader = {
+        .p = text, .end = text + length, .line_start = text, .line = 1, .messages = messages};
     int line;
     if (length > ZP_TREE_MAX_BYTES) {
         complain(&reader, NULL, "%" G_GSIZE_FORMAT " bytes: no settings file is that large",

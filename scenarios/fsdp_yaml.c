@@ -93,8 +93,8 @@ open_container(Builder *builder, const yaml_event_t *event, ZpTreeKind kind)
         complain(builder, &event->start_mark, "", NULL, "nested too deeply");
         return FALSE;
     }
-    ZpTree *tree = zp_tree_new(kind, (int)event->start_mark.line + 1,
-                               (int)event->start_mark.column + 1);
+    ZpTree *tree =
+        zp_tree_new(kind, (int)event->start_mark.line + 1, (int)event->start_mark.column + 1);
     if (!place(builder, event, tree))
         return FALSE;
     builder->stack[builder->depth++] = tree;

@@ -46,8 +46,8 @@ zp_import_message_add(ZpImportMessages *messages, ZpImportSeverity severity, int
     if (messages->list->len == MAX_MESSAGES) {
         /* Errors must not be lost among notes: the closing line is itself an error. */
         message->severity = ZP_IMPORT_ERROR;
-        message->text = g_strdup_printf("more than %d messages; the rest is not shown",
-                                        MAX_MESSAGES);
+        message->text =
+            g_strdup_printf("more than %d messages; the rest is not shown", MAX_MESSAGES);
     } else {
         va_list arguments;
         va_start(arguments, format);

@@ -4,13 +4,13 @@
 #include <glib.h>
 
 typedef struct {
-    char *key;    /* dotted path as in the file */
-    char *value;  /* in effect; "unset" */
-    char *unit;   /* "elements", "bytes", ...; "" */
-    char *effect; /* "memory", "time", "memory, time", "none" */
-    char *origin; /* "file", "default", "auto: ...", ... */
-    char *reason; /* why it is ignored, or what follows from it; "" */
-    int line;     /* 0: not in the file */
+    char *key;        /* dotted path as in the file */
+    char *value;      /* in effect; "unset" */
+    char *unit;       /* "elements", "bytes", ...; "" */
+    char *effect;     /* "memory", "time", "memory, time", "none" */
+    char *origin;     /* "file", "default", "auto: ...", ... */
+    char *reason;     /* why it is ignored, or what follows from it; "" */
+    int line;         /* 0: not in the file */
     gboolean ignored; /* has no effect although it was written */
 } ZpImportRow;
 

@@ -181,8 +181,7 @@ read_string(Reader *reader)
 static gboolean
 is_word(char c)
 {
-    return g_ascii_isalnum(c) || c == '_' || c == '-' || c == '+' || c == '.' ||
-           (guchar)c >= 0x80;
+    return g_ascii_isalnum(c) || c == '_' || c == '-' || c == '+' || c == '.' || (guchar)c >= 0x80;
 }
 
 static char *
@@ -210,9 +209,9 @@ read_bare(Reader *reader)
         ZpTreeKind kind;
         gboolean boolean, python;
     } words[] = {
-        {"true", ZP_TREE_BOOLEAN, TRUE, FALSE},   {"false", ZP_TREE_BOOLEAN, FALSE, FALSE},
-        {"null", ZP_TREE_NULL, FALSE, FALSE},     {"True", ZP_TREE_BOOLEAN, TRUE, TRUE},
-        {"False", ZP_TREE_BOOLEAN, FALSE, TRUE},  {"None", ZP_TREE_NULL, FALSE, TRUE},
+        {"true", ZP_TREE_BOOLEAN, TRUE, FALSE},  {"false", ZP_TREE_BOOLEAN, FALSE, FALSE},
+        {"null", ZP_TREE_NULL, FALSE, FALSE},    {"True", ZP_TREE_BOOLEAN, TRUE, TRUE},
+        {"False", ZP_TREE_BOOLEAN, FALSE, TRUE}, {"None", ZP_TREE_NULL, FALSE, TRUE},
     };
     const char *start = reader->p;
     int column = column_of(reader, start);
@@ -277,6 +276,14 @@ read_key(Reader *reader)
     return g_steal_pointer(&key);
 }
 
+static void
+complain_open(Reader *reader, const ZpTree *tree)
+{
+    complain(reader, tree->line, tree->column, "close it", "%s that opens here is never closed",
+             zp_tree_kind_name(tree->kind));
+    reader->failed = TRUE;
+}
+
 /* After a member: TRUE if another follows. */
 static gboolean
 read_separator(Reader *reader, const ZpTree *parent, char close)
@@ -286,9 +293,7 @@ read_separator(Reader *reader, const ZpTree *parent, char close)
     if (reader->failed)
         return FALSE;
     if (reader->p >= reader->end) {
-        complain(reader, parent->line, parent->column, NULL, "%s that opens here is never closed",
-                 zp_tree_kind_name(parent->kind));
-        reader->failed = TRUE;
+        complain_open(reader, parent);
         return FALSE;
     }
     const char *comma = reader->p;
@@ -309,7 +314,9 @@ read_separator(Reader *reader, const ZpTree *parent, char close)
     }
     reader->p++;
     skip_space(reader);
-    if (!reader->failed && reader->p < reader->end && *reader->p == close) {
+    if (!reader->failed && reader->p >= reader->end)
+        complain_open(reader, parent);
+    if (!reader->failed && *reader->p == close) {
         if (reader->commas.count++ == 0)
             reader->commas = (Liberty){comma_line, comma_column, 1};
         reader->p++;
@@ -363,14 +370,16 @@ read_members(Reader *reader, ZpTreeKind kind, char close)
         return NULL;
     }
     skip_space(reader);
-    if (!reader->failed && reader->p < reader->end && *reader->p == close)
+    if (!reader->failed && reader->p >= reader->end)
+        complain_open(reader, tree);
+    else if (!reader->failed && *reader->p == close)
         reader->p++;
     else
-        do {
-            if (reader->failed)
-                break;
+        while (!reader->failed) {
             read_member(reader, tree, seen);
-        } while (!reader->failed && read_separator(reader, tree, close));
+            if (reader->failed || !read_separator(reader, tree, close))
+                break;
+        }
     reader->depth--;
     /* What was read before a fatal error is still worth checking. */
     return g_steal_pointer(&tree);
@@ -466,8 +475,12 @@ ZpTree *
 zp_json_text_parse(const char *text, gsize length, ZpJsonMode mode, ZpImportMessages *messages)
 {
     g_autoptr(GString) path = g_string_new(NULL);
-    Reader reader = {.p = text, .end = text + length, .line_start = text, .line = 1,
-                     .path = path, .messages = messages};
+    Reader reader = {.p = text,
+                     .end = text + length,
+                     .line_start = text,
+                     .line = 1,
+                     .path = path,
+                     .messages = messages};
     if (!check_bytes(&reader, length))
         return NULL;
     skip_space(&reader);

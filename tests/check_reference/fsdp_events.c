@@ -256,6 +256,7 @@ fsdp_history_of_tape(const ZpTape *tape, gint32 step)
         else if (instr->op == ZP_TAPE_LAUNCH)
             replay_launch(&replay, instr);
     }
+    history->end_bytes = replay.bytes;
     g_free(replay.names);
     return history;
 }
@@ -366,7 +367,8 @@ peak_of_phase(const FsdpHistory *history, const char *phase)
         if (strcmp(peak->phase, phase) == 0)
             bytes = MAX(bytes, MAX(peak->entry_bytes, peak->after_bytes));
     }
-    return bytes;
+    /* A last phase in which nothing happens has the value that is left. */
+    return bytes < 0 && strcmp(phase, "zero_grad") == 0 ? history->end_bytes : bytes;
 }
 
 gint64
