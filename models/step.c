@@ -18,6 +18,7 @@ struct _ZpStep {
     ZpUnits *units;
     ZpLedger ledger;
     ZpPlayResult result;
+    ZpPlayScratch *scratch;
     GArray *speed_ppm;
     /* what `units` was made for */
     const ZpModel *model;
@@ -32,6 +33,7 @@ zp_step_new(void)
 {
     ZpStep *step = g_new0(ZpStep, 1);
     step->tape = zp_tape_new(zp_vocabulary_get());
+    step->scratch = zp_play_scratch_new();
     step->speed_ppm = g_array_new(FALSE, FALSE, sizeof(gint32));
     return step;
 }
@@ -44,6 +46,7 @@ zp_step_free(ZpStep *step)
     zp_tape_free(step->tape);
     zp_wrapping_free(step->units);
     zp_play_result_clear(&step->result);
+    zp_play_scratch_free(step->scratch);
     g_array_unref(step->speed_ppm);
     g_free(step);
 }
@@ -172,7 +175,7 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
     ZpPlayConfig config = play_config(step, job);
     config.observer = observer;
     config.cancelled = cancelled;
-    zp_play_result_clear(&step->result);
+    config.scratch = step->scratch;
     if (!zp_player_play(step->tape, &config, &step->result, error))
         return FALSE;
     if (step->result.cancelled) {

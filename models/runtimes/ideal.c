@@ -73,15 +73,25 @@ order_units(Ideal *ideal)
     g_assert(position == n);
 }
 
+static gint64
+largest_owned_elements(const Ideal *ideal)
+{
+    gint64 largest = 0;
+    for (gint32 u = 0; u < ideal->units->n_units; u++)
+        largest = MAX(largest, ideal->units->units[u].largest_parameter_elements);
+    return ideal->job->zero.stage >= 1 ? ideal_shard_elements(ideal, largest) : largest;
+}
+
 static void
 optimizer_step(Ideal *ideal)
 {
     const ZpJob *job = ideal->job;
     zp_tape_tag(ideal->tape, ZP_PHASE_OPTIMIZER, ZP_TAPE_NONE, ZP_TAPE_NONE);
     gint64 owned = ideal_owned_elements(ideal);
-    gint32 temporary =
-        zp_tape_make(ideal->tape, ZP_TAPE_CLOCK_DEVICE, IDEAL_COMPUTE, ZP_CLASS_OPTIMIZER_TEMPORARY,
-                     ZP_ROLE_NONE, zp_dtype_bytes(job->optimizer->temporary_bits, owned));
+    gint32 temporary = zp_tape_make(
+        ideal->tape, ZP_TAPE_CLOCK_DEVICE, IDEAL_COMPUTE, ZP_CLASS_OPTIMIZER_TEMPORARY,
+        ZP_ROLE_NONE,
+        zp_optimizer_temporary_bytes(job->optimizer, owned, largest_owned_elements(ideal)));
     double traffic = (double)owned * job->optimizer->traffic_bits / 8.0;
     ideal_launch_kernel(ideal, ZP_KIND_OPTIMIZER, zp_cost_kernel(&job->device, 0.0, traffic), 0.0);
     zp_tape_drop(ideal->tape, ZP_TAPE_CLOCK_DEVICE, IDEAL_COMPUTE, temporary);
