@@ -125,7 +125,11 @@ read_escape(Reader *reader, GString *out)
         return TRUE;
     }
     gunichar code, low;
-    if (c != 'u' || !read_hex(reader, &code))
+    if (c != 'u') {
+        reader->p--; /* it may be the first byte of a longer character */
+        return FALSE;
+    }
+    if (!read_hex(reader, &code))
         return FALSE;
     if (code >= 0xd800 && code < 0xdc00) {
         if (reader->end - reader->p < 6 || reader->p[0] != '\\' || reader->p[1] != 'u')
