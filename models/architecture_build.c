@@ -58,7 +58,8 @@ zp_architecture_build_family(const ZpFamily *family, ZpSymbols *symbols, GHashTa
                              const ZpArchitectureOptions *options, const char *name,
                              GPtrArray *warnings, GError **error)
 {
-    if (!zp_family_resolve(family, symbols, warnings, error))
+    const char *tree = NULL;
+    if (!zp_family_resolve(family, symbols, &tree, warnings, error))
         return NULL;
     g_autoptr(ZpExpressions) expressions = zp_expressions_new(symbols);
     g_autoptr(GArray) rules = g_array_new(FALSE, TRUE, sizeof(ZpTreeRule));
@@ -68,8 +69,8 @@ zp_architecture_build_family(const ZpFamily *family, ZpSymbols *symbols, GHashTa
     collect_lists(lists, symbols, in_blocks);
     ZpTreeInput input = {
         .text = zp_families_trees(),
-        .tree = family->tree,
-        .prefix = family->prefix,
+        .tree = tree,
+        .uses = family->uses,
         .symbols = symbols,
         .expressions = expressions,
         .rules = rules,

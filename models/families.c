@@ -28,8 +28,9 @@ zp_family_free(ZpFamily *family)
         return;
     g_free(family->name);
     g_free(family->title);
-    g_free(family->prefix);
     g_free(family->tree);
+    g_free(family->within);
+    g_hash_table_unref(family->uses);
     g_strfreev(family->types);
     g_ptr_array_unref(family->statements);
     g_free(family);
@@ -47,27 +48,19 @@ static const struct {
     int n_words; /* before the text, the verb not counted; 0: all words are symbols */
     gboolean has_symbol;
 } verbs[] = {
-    {"read", ZP_FAMILY_READ, 2, TRUE},      {"match", ZP_FAMILY_MATCH, 2, TRUE},
-    {"list", ZP_FAMILY_LIST, 2, TRUE},      {"count", ZP_FAMILY_COUNT, 2, TRUE},
-    {"need", ZP_FAMILY_NEED, 0, TRUE},      {"default", ZP_FAMILY_DEFAULT, 2, TRUE},
-    {"fix", ZP_FAMILY_FIX, 2, TRUE},        {"each", ZP_FAMILY_EACH, 2, TRUE},
-    {"demand", ZP_FAMILY_DEMAND, 1, FALSE}, {"refuse", ZP_FAMILY_REFUSE, 1, FALSE},
-    {"note", ZP_FAMILY_NOTE, 1, FALSE},
+    {"read", ZP_FAMILY_READ, 2, TRUE},       {"match", ZP_FAMILY_MATCH, 2, TRUE},
+    {"list", ZP_FAMILY_LIST, 2, TRUE},       {"count", ZP_FAMILY_COUNT, 2, TRUE},
+    {"need", ZP_FAMILY_NEED, 0, TRUE},       {"drop", ZP_FAMILY_DROP, 0, TRUE},
+    {"missing", ZP_FAMILY_MISSING, 2, TRUE}, {"default", ZP_FAMILY_DEFAULT, 2, TRUE},
+    {"fix", ZP_FAMILY_FIX, 2, TRUE},         {"each", ZP_FAMILY_EACH, 2, TRUE},
+    {"demand", ZP_FAMILY_DEMAND, 1, FALSE},  {"refuse", ZP_FAMILY_REFUSE, 1, FALSE},
+    {"note", ZP_FAMILY_NOTE, 1, FALSE},      {"choose", ZP_FAMILY_CHOOSE, 1, FALSE},
 };
 
 static void
 add_statement(ZpFamily *family, ZpFamilyVerb verb, const char *symbol, const char *argument,
               const char *text)
 {
-    gboolean replaces = verb == ZP_FAMILY_READ || verb == ZP_FAMILY_MATCH ||
-                        verb == ZP_FAMILY_LIST || verb == ZP_FAMILY_EACH;
-    for (guint i = 0; replaces && i < family->statements->len; i++) {
-        ZpFamilyStatement *old = g_ptr_array_index(family->statements, i);
-        if (old->verb == verb && strcmp(old->symbol, symbol) == 0) {
-            g_ptr_array_remove_index(family->statements, i);
-            break;
-        }
-    }
     ZpFamilyStatement *statement = g_new0(ZpFamilyStatement, 1);
     statement->verb = verb;
     statement->symbol = g_strdup(symbol);
@@ -105,8 +98,6 @@ set_string(char **field, const char *value)
     *field = g_strdup(value);
 }
 
-static void parse_section(ZpFamily *family, const char *section);
-
 static const char *
 find_section(const char *name)
 {
@@ -116,7 +107,7 @@ find_section(const char *name)
 }
 
 static void
-parse_line(ZpFamily *family, const char *line)
+parse_line(ZpFamily *family, const char *line, char **parent)
 {
     g_auto(GStrv) words = g_strsplit(line, " ", -1);
     guint n = g_strv_length(words);
@@ -128,30 +119,64 @@ parse_line(ZpFamily *family, const char *line)
         family->types = g_strdupv(words + 1);
     } else if (strcmp(words[0], "title") == 0) {
         set_string(&family->title, rest);
-    } else if (strcmp(words[0], "prefix") == 0) {
-        set_string(&family->prefix, rest);
+    } else if (strcmp(words[0], "within") == 0) {
+        set_string(&family->within, rest);
+    } else if (strcmp(words[0], "use") == 0 && n <= 3) {
+        g_hash_table_replace(family->uses, g_strdup(words[1]), g_strdup(n == 3 ? words[2] : ""));
     } else if (strcmp(words[0], "tree") == 0) {
         set_string(&family->tree, rest);
     } else if (strcmp(words[0], "like") == 0) {
-        const char *other = find_section(rest);
-        if (other == NULL)
-            broken(line);
-        parse_section(family, other);
+        set_string(parent, rest);
     } else {
         parse_statement(family, line, words, n);
     }
 }
 
 static void
-parse_section(ZpFamily *family, const char *section)
+parse_section(ZpFamily *family, const char *section, char **parent)
 {
     while (*section != '\0' && !g_str_has_prefix(section, "family ")) {
         gsize length = strcspn(section, "\n");
         g_autofree char *line = g_strndup(section, length);
         if (g_strstrip(line)[0] != '\0' && line[0] != '#')
-            parse_line(family, line);
+            parse_line(family, line, parent);
         section += length;
         section += *section == '\n';
+    }
+}
+
+static gboolean
+says(const ZpFamily *family, ZpFamilyVerb verb, const char *symbol)
+{
+    for (guint i = 0; i < family->statements->len; i++) {
+        const ZpFamilyStatement *own = g_ptr_array_index(family->statements, i);
+        if (own->verb == verb && strcmp(own->symbol, symbol) == 0)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* Appends what `parent` says and `family` does not; defaults need no test, the first one wins. */
+static void
+inherit(ZpFamily *family, const ZpFamily *parent)
+{
+    GHashTableIter iter;
+    gpointer key, value;
+    g_hash_table_iter_init(&iter, parent->uses);
+    while (g_hash_table_iter_next(&iter, &key, &value))
+        if (!g_hash_table_contains(family->uses, key))
+            g_hash_table_insert(family->uses, g_strdup(key), g_strdup(value));
+    if (family->tree == NULL)
+        family->tree = g_strdup(parent->tree);
+    if (family->within == NULL)
+        family->within = g_strdup(parent->within);
+    for (guint i = 0; i < parent->statements->len; i++) {
+        const ZpFamilyStatement *s = g_ptr_array_index(parent->statements, i);
+        gboolean unique = s->verb != ZP_FAMILY_DEFAULT && s->symbol[0] != '\0';
+        if (unique && (says(family, s->verb, s->symbol) ||
+                       (s->verb == ZP_FAMILY_NEED && says(family, ZP_FAMILY_DROP, s->symbol))))
+            continue;
+        add_statement(family, s->verb, s->symbol, s->argument, s->text);
     }
 }
 
@@ -160,12 +185,20 @@ load_section(const char *name, const char *section)
 {
     ZpFamily *family = g_new0(ZpFamily, 1);
     family->name = g_strdup(name);
-    family->title = g_strdup(name);
-    family->prefix = g_strdup("");
-    family->tree = g_strdup("decoder");
-    family->types = g_new0(char *, 1);
+    family->uses = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     family->statements = g_ptr_array_new_with_free_func(statement_free);
-    parse_section(family, section);
+    g_autofree char *parent_name = NULL;
+    parse_section(family, section, &parent_name);
+    if (parent_name) {
+        g_autoptr(ZpFamily) parent = zp_family_load(parent_name);
+        if (parent == NULL)
+            broken(parent_name);
+        inherit(family, parent);
+    }
+    if (family->title == NULL)
+        family->title = g_strdup(name);
+    if (family->types == NULL)
+        family->types = g_new0(char *, 1);
     return family;
 }
 
@@ -243,30 +276,66 @@ evaluate(ZpSymbols *symbols, const char *text, gboolean *valid)
     return value;
 }
 
+/* "{h} is not a multiple of {heads}" with the values in place. */
+static char *
+fill_in(const ZpSymbols *symbols, const char *text)
+{
+    GString *result = g_string_new(NULL);
+    const char *open;
+    while ((open = strchr(text, '{')) != NULL) {
+        gsize length = strcspn(open, "}");
+        g_autofree char *name = g_strndup(open + 1, length - 1);
+        g_string_append_len(result, text, open - text);
+        g_string_append_printf(result, "%" G_GINT64_FORMAT, zp_symbols_get(symbols, name));
+        text = open + length + (open[length] == '}');
+    }
+    g_string_append(result, text);
+    return g_string_free(result, FALSE);
+}
+
+typedef struct {
+    GString *wrong;    /* broken demands */
+    char *unsupported; /* the first refusal */
+    const char *tree;  /* chosen in place of the family's */
+    GPtrArray *warnings;
+} Findings;
+
+static void
+resolve_statement(const ZpFamilyStatement *s, ZpSymbols *symbols, Findings *findings)
+{
+    gboolean sets = s->verb == ZP_FAMILY_FIX ||
+                    (s->verb == ZP_FAMILY_MISSING && zp_symbols_is_absent(symbols, s->symbol)) ||
+                    (s->verb == ZP_FAMILY_DEFAULT && !zp_symbols_is_set(symbols, s->symbol));
+    gboolean asks = s->verb == ZP_FAMILY_DEMAND || s->verb == ZP_FAMILY_REFUSE ||
+                    s->verb == ZP_FAMILY_NOTE || s->verb == ZP_FAMILY_CHOOSE;
+    if (!sets && !asks)
+        return;
+    gboolean valid;
+    gint64 value = evaluate(symbols, s->argument, &valid);
+    if (sets) {
+        zp_symbols_set(symbols, s->symbol, value);
+        return;
+    }
+    if (s->verb == ZP_FAMILY_CHOOSE && value != 0)
+        findings->tree = s->text;
+    g_autofree char *text = fill_in(symbols, s->text);
+    if (s->verb == ZP_FAMILY_NOTE && value != 0 && findings->warnings)
+        g_ptr_array_add(findings->warnings, g_steal_pointer(&text));
+    else if (s->verb == ZP_FAMILY_REFUSE && value != 0 && !findings->unsupported)
+        findings->unsupported = g_steal_pointer(&text);
+    else if (s->verb == ZP_FAMILY_DEMAND && (value == 0 || !valid))
+        g_string_append_printf(findings->wrong, "%s%s", findings->wrong->len ? "; " : "", text);
+}
+
 gboolean
-zp_family_resolve(const ZpFamily *family, ZpSymbols *symbols, GPtrArray *warnings, GError **error)
+zp_family_resolve(const ZpFamily *family, ZpSymbols *symbols, const char **tree,
+                  GPtrArray *warnings, GError **error)
 {
     g_autoptr(GString) wrong = g_string_new(NULL);
-    const char *unsupported = NULL;
-    for (guint i = 0; i < family->statements->len; i++) {
-        const ZpFamilyStatement *s = g_ptr_array_index(family->statements, i);
-        gboolean sets = s->verb == ZP_FAMILY_FIX ||
-                        (s->verb == ZP_FAMILY_DEFAULT && !zp_symbols_is_set(symbols, s->symbol));
-        gboolean asks =
-            s->verb == ZP_FAMILY_DEMAND || s->verb == ZP_FAMILY_REFUSE || s->verb == ZP_FAMILY_NOTE;
-        if (!sets && !asks)
-            continue;
-        gboolean valid;
-        gint64 value = evaluate(symbols, s->argument, &valid);
-        if (sets)
-            zp_symbols_set(symbols, s->symbol, value);
-        else if (s->verb == ZP_FAMILY_NOTE && value != 0 && warnings)
-            g_ptr_array_add(warnings, g_strdup(s->text));
-        else if (s->verb == ZP_FAMILY_REFUSE && value != 0 && !unsupported)
-            unsupported = s->text;
-        else if (s->verb == ZP_FAMILY_DEMAND && (value == 0 || !valid))
-            g_string_append_printf(wrong, "%s%s", wrong->len ? "; " : "", s->text);
-    }
+    Findings findings = {.wrong = wrong, .tree = family->tree, .warnings = warnings};
+    for (guint i = 0; i < family->statements->len; i++)
+        resolve_statement(g_ptr_array_index(family->statements, i), symbols, &findings);
+    g_autofree char *unsupported = findings.unsupported;
     if (unsupported) {
         g_set_error_literal(error, ZP_ARCHITECTURE_ERROR, ZP_ARCHITECTURE_ERROR_UNSUPPORTED,
                             unsupported);
@@ -276,5 +345,6 @@ zp_family_resolve(const ZpFamily *family, ZpSymbols *symbols, GPtrArray *warning
         g_set_error_literal(error, ZP_ARCHITECTURE_ERROR, ZP_ARCHITECTURE_ERROR_RANGE, wrong->str);
         return FALSE;
     }
+    *tree = findings.tree;
     return TRUE;
 }

@@ -27,6 +27,8 @@ typedef struct {
 
 enum { MAX_STACK = 32 };
 
+enum { STATE_ABSENT, STATE_SET, STATE_NULL };
+
 ZpSymbols *
 zp_symbols_new(void)
 {
@@ -34,7 +36,7 @@ zp_symbols_new(void)
     symbols->index = g_hash_table_new(g_str_hash, g_str_equal);
     symbols->names = g_ptr_array_new_with_free_func(g_free);
     symbols->values = g_array_new(FALSE, TRUE, sizeof(gint64));
-    symbols->is_set = g_byte_array_new();
+    symbols->state = g_byte_array_new();
     return symbols;
 }
 
@@ -46,7 +48,7 @@ zp_symbols_free(ZpSymbols *symbols)
     g_hash_table_unref(symbols->index);
     g_ptr_array_unref(symbols->names);
     g_array_unref(symbols->values);
-    g_byte_array_unref(symbols->is_set);
+    g_byte_array_unref(symbols->state);
     g_free(symbols);
 }
 
@@ -58,10 +60,10 @@ zp_symbols_index(ZpSymbols *symbols, const char *name)
         return found - 1;
     char *copy = g_strdup(name);
     gint64 zero = 0;
-    guint8 unset = 0;
+    guint8 unset = STATE_ABSENT;
     g_ptr_array_add(symbols->names, copy);
     g_array_append_val(symbols->values, zero);
-    g_byte_array_append(symbols->is_set, &unset, 1);
+    g_byte_array_append(symbols->state, &unset, 1);
     g_hash_table_insert(symbols->index, copy, GINT_TO_POINTER((gint32)symbols->names->len));
     return (gint32)symbols->names->len - 1;
 }
@@ -71,7 +73,7 @@ zp_symbols_set(ZpSymbols *symbols, const char *name, gint64 value)
 {
     guint index = (guint)zp_symbols_index(symbols, name);
     g_array_index(symbols->values, gint64, index) = value;
-    symbols->is_set->data[index] = 1;
+    symbols->state->data[index] = STATE_SET;
 }
 
 gint64
@@ -81,11 +83,30 @@ zp_symbols_get(const ZpSymbols *symbols, const char *name)
     return found > 0 ? g_array_index(symbols->values, gint64, found - 1) : 0;
 }
 
+static guint8
+state(const ZpSymbols *symbols, const char *name)
+{
+    gint32 found = GPOINTER_TO_INT(g_hash_table_lookup(symbols->index, name));
+    return found > 0 ? symbols->state->data[found - 1] : STATE_ABSENT;
+}
+
+void
+zp_symbols_set_null(ZpSymbols *symbols, const char *name)
+{
+    gint32 index = zp_symbols_index(symbols, name);
+    symbols->state->data[index] = STATE_NULL;
+}
+
+gboolean
+zp_symbols_is_absent(const ZpSymbols *symbols, const char *name)
+{
+    return state(symbols, name) == STATE_ABSENT;
+}
+
 gboolean
 zp_symbols_is_set(const ZpSymbols *symbols, const char *name)
 {
-    gint32 found = GPOINTER_TO_INT(g_hash_table_lookup(symbols->index, name));
-    return found > 0 && symbols->is_set->data[found - 1];
+    return state(symbols, name) == STATE_SET;
 }
 
 ZpExpressions *

@@ -10,10 +10,10 @@
 
 /* Names with values.  A name's index never changes. */
 typedef struct {
-    GHashTable *index;  /* name -> index + 1 */
-    GPtrArray *names;   /* char * */
-    GArray *values;     /* gint64 */
-    GByteArray *is_set; /* was a value given? */
+    GHashTable *index; /* name -> index + 1 */
+    GPtrArray *names;  /* char * */
+    GArray *values;    /* gint64 */
+    GByteArray *state; /* nothing known, value given, or known to be null */
 } ZpSymbols;
 
 ZpSymbols *zp_symbols_new(void);
@@ -24,6 +24,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpSymbols, zp_symbols_free)
 gint32 zp_symbols_index(ZpSymbols *symbols, const char *name);
 void zp_symbols_set(ZpSymbols *symbols, const char *name, gint64 value);
 gint64 zp_symbols_get(const ZpSymbols *symbols, const char *name);
+/* Notes that the value was given as null: unset, but not absent. */
+void zp_symbols_set_null(ZpSymbols *symbols, const char *name);
+gboolean zp_symbols_is_absent(const ZpSymbols *symbols, const char *name);
 gboolean zp_symbols_is_set(const ZpSymbols *symbols, const char *name);
 
 typedef struct {

@@ -5,7 +5,8 @@
 enum { MAX_SPLICES = 6, MAX_DEPTH = 32 };
 
 typedef struct {
-    const char *text, *prefix;
+    const char *text;
+    GHashTable *uses;
     ZpExpressions *expressions;
     ZpTemplate *template;
     gint32 open[MAX_DEPTH]; /* the last node of each depth */
@@ -61,7 +62,13 @@ static void
 add_parameter(const Parser *parser, ZpTemplateNode *node, const char *name, ZpTemplateUse use,
               const ZpExpression *dims, gint32 n_dims, ZpExpression condition)
 {
-    ZpTemplateParameter parameter = {g_intern_string(name), use, n_dims, {{0}}, condition};
+    ZpTemplateParameter parameter = {
+        .name = g_intern_string(name[0] == '~' ? name + 1 : name),
+        .use = use,
+        .untrained = name[0] == '~',
+        .n_dims = n_dims,
+        .condition = condition,
+    };
     memcpy(parameter.dims, dims, (gsize)n_dims * sizeof *dims);
     g_array_append_val(parser->template->parameters, parameter);
     node->n_parameters++;
@@ -82,7 +89,7 @@ add_norm(const Parser *parser, ZpTemplateNode *node, char kind, const ZpExpressi
         node->latent = list[0];
 }
 
-/* L(...) X(...) T(...) N(...) Q(...) A(...) F(...) */
+/* L(...) X(...) T(...) N(...) Q(...) A(...) F(...) R(...) */
 static void
 parse_shorthand(const Parser *parser, ZpTemplateNode *node, const char *item)
 {
@@ -100,6 +107,8 @@ parse_shorthand(const Parser *parser, ZpTemplateNode *node, const char *item)
         memcpy(node->core, list, sizeof node->core);
     } else if (item[0] == 'F' && n <= 2) {
         memcpy(node->inner, list, (gsize)n * sizeof *list);
+    } else if (item[0] == 'R' && n == 1) {
+        node->stream = list[0];
     } else if (item[0] == 'N' || item[0] == 'Q') {
         add_norm(parser, node, item[0], list, n);
     } else {
@@ -161,7 +170,7 @@ parse_item(const Parser *parser, ZpTemplateNode *node, const char *item)
 {
     const char *end;
     gsize name_length = strcspn(item, "[{<");
-    if (item[0] != '\0' && item[1] == '(' && strchr("LXTNQAF", item[0]))
+    if (item[0] != '\0' && item[1] == '(' && strchr("LXTNQAFR", item[0]))
         parse_shorthand(parser, node, item);
     else if (item[0] == '@')
         parse_layer(node, item + 1);
@@ -187,13 +196,24 @@ parse_item(const Parser *parser, ZpTemplateNode *node, const char *item)
         broken(item, "unknown item");
 }
 
+/* Replaces each {KEY} by what the family uses for it. */
 static char *
-class_name(const Parser *parser, const char *spelling)
+substitute(const Parser *parser, const char *spelling)
 {
-    const char *hole = strstr(spelling, "{P}");
-    if (hole == NULL)
-        return g_strdup(spelling);
-    return g_strdup_printf("%.*s%s%s", (int)(hole - spelling), spelling, parser->prefix, hole + 3);
+    GString *result = g_string_new(NULL);
+    const char *open;
+    while ((open = strchr(spelling, '{')) != NULL) {
+        gsize length = strcspn(open, "}");
+        g_autofree char *key = g_strndup(open + 1, length - 1);
+        const char *value = g_hash_table_lookup(parser->uses, key);
+        if (value == NULL || open[length] == '\0')
+            broken(spelling, "no such use");
+        g_string_append_len(result, spelling, open - spelling);
+        g_string_append(result, value);
+        spelling = open + length + 1;
+    }
+    g_string_append(result, spelling);
+    return g_string_free(result, FALSE);
 }
 
 static void
@@ -213,7 +233,7 @@ parse_line(Parser *parser, const char *line, gint32 depth)
     if (depth > parser->n_open || depth >= MAX_DEPTH || words[0] == NULL || words[1] == NULL)
         broken(line, "indentation or class missing");
     close_nodes(parser, depth);
-    g_autofree char *class = class_name(parser, words[1]);
+    g_autofree char *class = substitute(parser, words[1]);
     ZpTemplateNode node = {
         .name = g_intern_string(words[0]),
         .class_name = g_intern_string(class),
@@ -242,7 +262,8 @@ parse_section(Parser *parser, const char *name, gint32 base_depth, int splices)
         gint32 depth = base_depth + (gint32)indent / 2;
         if (g_str_has_prefix(line + indent, "+ ")) {
             const char *other = line + indent + 2;
-            g_autofree char *other_name = g_strndup(other, strcspn(other, " \n"));
+            g_autofree char *spelling = g_strndup(other, strcspn(other, " \n"));
+            g_autofree char *other_name = substitute(parser, spelling);
             parse_section(parser, other_name, depth, splices + 1);
         } else {
             parse_line(parser, line + indent, depth);
@@ -251,12 +272,12 @@ parse_section(Parser *parser, const char *name, gint32 base_depth, int splices)
 }
 
 ZpTemplate *
-zp_template_parse(const char *text, const char *name, const char *prefix, ZpExpressions *compiled)
+zp_template_parse(const char *text, const char *name, GHashTable *uses, ZpExpressions *compiled)
 {
     ZpTemplate *template = g_new0(ZpTemplate, 1);
     template->nodes = g_array_new(FALSE, TRUE, sizeof(ZpTemplateNode));
     template->parameters = g_array_new(FALSE, TRUE, sizeof(ZpTemplateParameter));
-    Parser parser = {.text = text, .prefix = prefix, .expressions = compiled, .template = template};
+    Parser parser = {.text = text, .uses = uses, .expressions = compiled, .template = template};
     parse_section(&parser, name, 0, 0);
     close_nodes(&parser, 0);
     return template;

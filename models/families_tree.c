@@ -81,7 +81,7 @@ add_parameter(Expander *expander, const ZpTemplateParameter *spec, gint32 module
         .module = module,
         .layer = ZP_MODEL_NONE,
         .tied_to = tie ? find_parameter(expander->model, tie) : ZP_MODEL_NONE,
-        .trainable = TRUE,
+        .trainable = !spec->untrained,
         .expert = expert,
     };
     for (gint32 d = 0; d < spec->n_dims; d++) {
@@ -118,6 +118,8 @@ note_facts(Expander *expander, const ZpTemplateNode *node, ZpTreeLayer *facts)
 {
     if (node->norm.length > 0)
         facts->norms_width = facts->residual_width = evaluate(expander, node->norm);
+    if (node->stream.length > 0)
+        facts->residual_width = evaluate(expander, node->stream);
     if (node->latent.length > 0)
         facts->latent_width = evaluate(expander, node->latent);
     if (node->inner[0].length > 0)
@@ -267,7 +269,7 @@ gboolean
 zp_tree_expand(const ZpTreeInput *input, ZpModel *model, GArray *layers, GError **error)
 {
     g_autoptr(ZpTemplate) template =
-        zp_template_parse(input->text, input->tree, input->prefix, input->expressions);
+        zp_template_parse(input->text, input->tree, input->uses, input->expressions);
     g_autoptr(GArray) notes = g_array_new(FALSE, TRUE, sizeof(ZpTreeNote));
     g_autoptr(GString) path = g_string_sized_new(128);
     Expander expander = {

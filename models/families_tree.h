@@ -31,7 +31,8 @@ typedef struct {
 } ZpTreeList;
 
 typedef struct {
-    const char *text, *tree, *prefix;
+    const char *text, *tree;
+    GHashTable *uses; /* KEY -> text, for {KEY} in the tree */
     ZpSymbols *symbols;
     ZpExpressions *expressions;
     const GArray *rules; /* ZpTreeRule or NULL */

@@ -6,7 +6,7 @@
 
 #include "scenarios/quantity_number.h"
 
-G_DEFINE_QUARK(zp - quantity - error - quark, zp_quantity_error)
+G_DEFINE_QUARK(zp_quantity_error_quark, zp_quantity_error)
 
 /* The nearest double text that reads back as `value`. */
 static const char *
@@ -263,14 +263,14 @@ zp_quantity_print_time(ZpTime time_ps)
         size = next;
         unit++;
     }
-    char fraction[16] = "";
-    if (time_ps % size != 0) {
-        g_snprintf(fraction, sizeof fraction, ".%0*" G_GINT64_FORMAT, unit->power10,
-                   time_ps % size);
-        for (gsize n = strlen(fraction); fraction[n - 1] == '0'; n--)
-            fraction[n - 1] = '\0';
-    }
-    return g_strdup_printf("%" G_GINT64_FORMAT "%s %s", time_ps / size, fraction, unit->name);
+    gint64 rest = time_ps % size;
+    int digits = unit->power10;
+    for (; rest != 0 && rest % 10 == 0; rest /= 10)
+        digits--;
+    if (rest != 0)
+        return g_strdup_printf("%" G_GINT64_FORMAT ".%0*" G_GINT64_FORMAT " %s", time_ps / size,
+                               digits, rest, unit->name);
+    return g_strdup_printf("%" G_GINT64_FORMAT " %s", time_ps / size, unit->name);
 }
 
 gboolean
