@@ -11,6 +11,7 @@ typedef struct {
     GArray *notes; /* ZpTreeNote */
     GString *path;
     gint32 index_symbol, experts_symbol, chosen_symbol;
+    gint64 total_elements; /* tied ones too */
     gboolean in_range;
 } Expander;
 
@@ -90,6 +91,9 @@ add_parameter(Expander *expander, const ZpTemplateParameter *spec, gint32 module
         if (size <= 0 || __builtin_mul_overflow(parameter.elements, size, &parameter.elements))
             expander->in_range = FALSE;
     }
+    accumulate(expander, &expander->total_elements, parameter.elements);
+    if (expander->total_elements > ZP_TREE_MAX_ELEMENTS)
+        expander->in_range = FALSE;
     if (!expander->in_range)
         return;
     gsize length = expander->path->len;
@@ -285,10 +289,7 @@ zp_tree_expand(const ZpTreeInput *input, ZpModel *model, GArray *layers, GError 
     };
     Scope root = {.parent = ZP_MODEL_NONE, .block = ZP_MODEL_NONE};
     expand_module(&expander, 0, "", root);
-    gint64 total = 0;
-    for (guint i = 0; expander.in_range && i < model->parameters->len; i++)
-        accumulate(&expander, &total, zp_model_parameter(model, (gint32)i)->elements);
-    if (!expander.in_range || total > ZP_TREE_MAX_ELEMENTS) {
+    if (!expander.in_range) {
         g_set_error(error, ZP_ARCHITECTURE_ERROR, ZP_ARCHITECTURE_ERROR_RANGE,
                     "the dimensions give a parameter without elements, more than %" G_GINT64_FORMAT
                     " elements, or more than %d modules and parameters",
