@@ -1,5 +1,7 @@
 #include "models/adapters.h"
 
+#include "models/names.h"
+
 #include <string.h>
 
 G_DEFINE_QUARK(zp - adapters - error - quark, zp_adapters_error)
@@ -66,7 +68,7 @@ refuse_targets(const ZpModel *model, const char *targets, GError **error)
         if (!is_target(model, parameter, NULL))
             continue;
         const char *name = last_name(zp_model_module(model, parameter->module)->name);
-        if (g_hash_table_add(seen, (gpointer)(guintptr)name) && g_hash_table_size(seen) <= 12)
+        if (g_hash_table_add(seen, (gpointer)name) && g_hash_table_size(seen) <= 12)
             g_string_append_printf(known, "%s%s", known->len ? ", " : "", name);
     }
     g_set_error(error, ZP_ADAPTERS_ERROR, ZP_ADAPTERS_ERROR_NO_TARGET,
@@ -92,7 +94,7 @@ append_adapter(Adapter *adapter, const ZpModelParameter *base, gint32 parent, co
     g_autofree char *full = g_strconcat(owner->name, ".", name, ".default", NULL);
     g_autofree char *weight = g_strconcat(full, ".weight", NULL);
     ZpModelModule module = {
-        .name = g_intern_string(full),
+        .name = zp_names_intern(full),
         .class_name = "Linear",
         .parent = parent,
         .first_parameter = (gint32)adapter->parameters->len,
@@ -101,7 +103,7 @@ append_adapter(Adapter *adapter, const ZpModelParameter *base, gint32 parent, co
         .block = owner->block,
     };
     ZpModelParameter parameter = {
-        .name = g_intern_string(weight),
+        .name = zp_names_intern(weight),
         .elements = rows * columns,
         .shape = {rows, columns},
         .n_dims = 2,
@@ -228,14 +230,16 @@ zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets, GError **err
         refuse_targets(model, targets, error);
         return FALSE;
     }
-    g_autofree gint32 *new_module = g_new0(gint32, model->modules->len);
-    g_autofree gint32 *new_parameter = g_new0(gint32, model->parameters->len);
+    g_autoptr(GArray) new_module = g_array_new(FALSE, TRUE, sizeof(gint32));
+    g_autoptr(GArray) new_parameter = g_array_new(FALSE, TRUE, sizeof(gint32));
+    g_array_set_size(new_module, model->modules->len);
+    g_array_set_size(new_parameter, model->parameters->len);
     Adapter adapter = {
         .model = model,
         .parameters = g_array_new(FALSE, TRUE, sizeof(ZpModelParameter)),
         .modules = g_array_new(FALSE, TRUE, sizeof(ZpModelModule)),
-        .new_module = new_module,
-        .new_parameter = new_parameter,
+        .new_module = &g_array_index(new_module, gint32, 0),
+        .new_parameter = &g_array_index(new_parameter, gint32, 0),
         .rank = rank,
         .targets = names,
     };
@@ -246,7 +250,7 @@ zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets, GError **err
     for (guint l = 0; l < model->layers->len; l++) {
         ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
         if (layer->module != ZP_MODEL_NONE)
-            layer->module = new_module[layer->module];
+            layer->module = adapter.new_module[layer->module];
     }
     zp_model_finish(model);
     return TRUE;

@@ -1,6 +1,7 @@
 #include "models/families_tree.h"
 
 #include "models/architecture.h"
+#include "models/names.h"
 
 #include <string.h>
 
@@ -100,7 +101,7 @@ add_parameter(Expander *expander, const ZpTemplateParameter *spec, gint32 module
     if (length > 0)
         g_string_append_c(expander->path, '.');
     g_string_append(expander->path, spec->name);
-    parameter.name = g_intern_string(expander->path->str);
+    parameter.name = zp_names_intern(expander->path->str);
     g_string_truncate(expander->path, length);
     g_array_append_val(expander->model->parameters, parameter);
     g_array_index(expander->model->modules, ZpModelModule, module).n_parameters++;
@@ -171,7 +172,7 @@ add_module(Expander *expander, const ZpTemplateNode *node, Scope *scope)
     }
     scope->expert = scope->expert || node->expert;
     ZpModelModule entry = {
-        .name = g_intern_string(expander->path->str),
+        .name = zp_names_intern(expander->path->str),
         .class_name = node->class_name,
         .parent = scope->parent,
         .first_parameter = (gint32)expander->model->parameters->len,

@@ -4,7 +4,8 @@
  *                                 exact_params and, where known, tied and parameters_sha256 (of
  *                                 what `list` prints); files named neg-* must be refused.  Exit
  *                                 code 1 when a row fails.
- *   check_inputs_hf list FILE...  prints every parameter: name, shape, what it is tied to */
+ *   check_inputs_hf list FILE...  prints every parameter: name, shape, what it is tied to
+ *   check_inputs_hf modules FILE...  prints every module: name, class */
 #include "check_inputs_hf/csv.h"
 #include "scenarios/hf_config.h"
 
@@ -135,8 +136,15 @@ check_directory(const char *dir, Score *score)
     check_negatives(dir, score);
 }
 
+static void
+print_modules(const ZpModel *model)
+{
+    for (gint32 i = 0; i < (gint32)model->modules->len; i++)
+        printf("%s %s\n", zp_model_module(model, i)->name, zp_model_module(model, i)->class_name);
+}
+
 static int
-list(const char *path)
+list(const char *path, gboolean modules)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
@@ -147,6 +155,10 @@ list(const char *path)
     }
     for (guint i = 0; i < warnings->len; i++)
         fprintf(stderr, "warning: %s\n", (char *)g_ptr_array_index(warnings, i));
+    if (modules) {
+        print_modules(model);
+        return 0;
+    }
     g_autofree char *text = list_parameters(model);
     fputs(text, stdout);
     return 0;
@@ -156,13 +168,14 @@ int
 main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: check_inputs_hf DIR... | list FILE...\n");
+        fprintf(stderr, "usage: check_inputs_hf DIR... | list FILE... | modules FILE...\n");
         return 2;
     }
-    if (strcmp(argv[1], "list") == 0) {
+    gboolean modules = strcmp(argv[1], "modules") == 0;
+    if (modules || strcmp(argv[1], "list") == 0) {
         int failed = 0;
         for (int i = 2; i < argc; i++)
-            failed |= list(argv[i]);
+            failed |= list(argv[i], modules);
         return failed;
     }
     Score score = {0};
