@@ -263,6 +263,8 @@ zp_ds_program_compile_tree(const ZpJob *job, const ZpDeepspeed *settings, ZpDsTr
     self.stage = choose_stage(&self.ds);
     zp_ds_program_tag(&self, ZP_PHASE_INIT, ZP_MODEL_NONE);
     self.ds.silent = !settings->cold;
+    zp_ds_make(&self.ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_RUNTIME, ZP_ROLE_NONE,
+               job->device.overhead_bytes);
     self.stage->begin(&self);
     self.ds.silent = FALSE;
     for (gint32 s = 0; s < job->simulation.steps; s++)
