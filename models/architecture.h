@@ -11,6 +11,7 @@ typedef enum { ZP_ATTENTION_FLASH, ZP_ATTENTION_EAGER } ZpAttentionImpl;
 
 typedef struct {
     const char *family; /* "llama": chooses module and class names; "" = generic names */
+    /* kv_heads 0: equal to heads; head_size 0: hidden / heads; the others are needed. */
     gint64 layers, hidden, heads, kv_heads, head_size, ffn, vocabulary;
     gint64 positions; /* learned position table rows; 0: none */
     gboolean gated;   /* gate and up projections (SwiGLU), else one up projection */
@@ -19,7 +20,7 @@ typedef struct {
     gboolean qkv_bias;  /* q, k, v only (qwen2); implied by attention_bias */
     gboolean norm_bias; /* LayerNorm with bias; RMSNorm otherwise */
     gboolean final_norm;
-    int norms_per_block; /* 1, 2 or 4 */
+    int norms_per_block; /* 1, 2 or 4; 0 means 2 */
 } ZpArchitecture;
 
 /* What the costs of a layer depend on beside the architecture. */
@@ -27,7 +28,12 @@ typedef struct {
     ZpDtype compute; /* activations and gathered weights */
     ZpAttentionImpl attention;
     gboolean causal; /* half of the pairs */
+    /* Tokens of the busiest rank's experts over the mean, >= 1; 0 means 1.  Scales the cost of a
+     * mixture's experts, not their parameters. */
+    double expert_imbalance;
 } ZpArchitectureOptions;
+
+#define ZP_ARCHITECTURE_MAX_DIMENSION (G_GINT64_CONSTANT(1) << 40)
 
 /* Checks dimensions (positive, heads divide, no overflow of int64 products): the message names
  * every key that is missing or wrong at once. */

@@ -35,7 +35,9 @@ typedef struct {
     gint32 block;                         /* transformer block it belongs to, or ZP_MODEL_NONE */
     gboolean container;                   /* a list of modules: never called itself */
     gboolean is_block;                    /* one transformer block: what wrapping policies wrap */
-    gint32 n_calls; /* children in call order; 0: registration order, each once */
+    gint32
+        n_calls; /* children in call order (module indices; a container stands for its children
+                  * in turn; children left out are not called); 0: registration order, each once */
     gint32 *calls;
 } ZpModelModule;
 

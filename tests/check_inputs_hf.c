@@ -1,0 +1,156 @@
+/* Checks the reader of Hugging Face configurations against published parameter counts.
+ *
+ *   check_inputs_hf DIR...        DIR has config files and params.csv with columns file,
+ *                                 exact_params and, where known, tied; files named neg-* must be
+ *                                 refused.  Exit code 1 when a row fails.
+ *   check_inputs_hf list FILE...  prints every parameter: name, shape, what it is tied to */
+#include "check_inputs_hf/csv.h"
+#include "scenarios/hf_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    int passed, failed;
+} Score;
+
+static const ZpArchitectureOptions options = {ZP_DTYPE_BF16, ZP_ATTENTION_FLASH, TRUE, 0};
+
+static void
+report(Score *score, const char *id, const char *problem)
+{
+    if (problem == NULL) {
+        score->passed++;
+        printf("pass %s\n", id);
+    } else {
+        score->failed++;
+        printf("FAIL %s: %s\n", id, problem);
+    }
+}
+
+static char *
+compare(const ZpModel *model, const GPtrArray *header, const GPtrArray *record)
+{
+    gint64 expected = g_ascii_strtoll(csv_field(header, record, "exact_params"), NULL, 10);
+    const char *tied = csv_field(header, record, "tied");
+    gint64 sum = 0;
+    for (gint32 l = 0; l < (gint32)model->layers->len; l++)
+        sum += zp_model_layer(model, l)->elements;
+    if (model->n_elements != expected)
+        return g_strdup_printf("%" G_GINT64_FORMAT " parameters, published %" G_GINT64_FORMAT
+                               ", difference %" G_GINT64_FORMAT,
+                               model->n_elements, expected, model->n_elements - expected);
+    if (sum != model->n_elements)
+        return g_strdup_printf("the layers hold %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT, sum,
+                               model->n_elements);
+    if (*tied != '\0' && (strchr("yYtT1", *tied) != NULL) != model->tied)
+        return g_strdup_printf("tied: %s, expected %s", model->tied ? "yes" : "no", tied);
+    return NULL;
+}
+
+static void
+check_row(const char *dir, const GPtrArray *header, const GPtrArray *record, Score *score)
+{
+    const char *file = csv_field(header, record, "file");
+    if (!g_str_has_suffix(file, ".json") || *csv_field(header, record, "exact_params") == '\0')
+        return;
+    g_autofree char *path = g_build_filename(dir, file, NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpModel) model = zp_hf_load(path, &options, NULL, &error);
+    g_autofree char *problem = model ? compare(model, header, record) : g_strdup(error->message);
+    report(score, file, problem);
+}
+
+static void
+check_negative(const char *dir, const char *file, Score *score)
+{
+    g_autofree char *path = g_build_filename(dir, file, NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpModel) model = zp_hf_load(path, &options, NULL, &error);
+    report(score, file, model ? "accepted, must be refused" : NULL);
+    if (model == NULL)
+        printf("     %s\n", error->message);
+}
+
+static gint
+compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void
+check_negatives(const char *dir, Score *score)
+{
+    g_autoptr(GDir) folder = g_dir_open(dir, 0, NULL);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    const char *name;
+    while (folder && (name = g_dir_read_name(folder)) != NULL)
+        if (g_str_has_prefix(name, "neg-") && g_str_has_suffix(name, ".json"))
+            g_ptr_array_add(names, g_strdup(name));
+    g_ptr_array_sort(names, compare_names);
+    for (guint i = 0; i < names->len; i++)
+        check_negative(dir, g_ptr_array_index(names, i), score);
+}
+
+static void
+check_directory(const char *dir, Score *score)
+{
+    g_autofree char *path = g_build_filename(dir, "params.csv", NULL);
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    if (!g_file_get_contents(path, &text, NULL, &error)) {
+        report(score, path, error->message);
+        return;
+    }
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_autoptr(GPtrArray) header = csv_split(lines[0] ? lines[0] : "");
+    for (gsize i = 1; lines[0] && lines[i]; i++) {
+        g_autoptr(GPtrArray) record = csv_split(lines[i]);
+        check_row(dir, header, record, score);
+    }
+    check_negatives(dir, score);
+}
+
+static int
+list(const char *path)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(ZpModel) model = zp_hf_load(path, &options, warnings, &error);
+    if (model == NULL) {
+        fprintf(stderr, "%s\n", error->message);
+        return 1;
+    }
+    for (guint i = 0; i < warnings->len; i++)
+        fprintf(stderr, "warning: %s\n", (char *)g_ptr_array_index(warnings, i));
+    for (gint32 i = 0; i < (gint32)model->parameters->len; i++) {
+        const ZpModelParameter *parameter = zp_model_parameter(model, i);
+        printf("%s ", parameter->name);
+        for (gint32 d = 0; d < parameter->n_dims; d++)
+            printf("%s%" G_GINT64_FORMAT, d ? "x" : "", parameter->shape[d]);
+        if (parameter->tied_to != ZP_MODEL_NONE)
+            printf(" tied %s", zp_model_parameter(model, parameter->tied_to)->name);
+        printf("\n");
+    }
+    return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "usage: check_inputs_hf DIR... | list FILE...\n");
+        return 2;
+    }
+    if (strcmp(argv[1], "list") == 0) {
+        int failed = 0;
+        for (int i = 2; i < argc; i++)
+            failed |= list(argv[i]);
+        return failed;
+    }
+    Score score = {0};
+    for (int i = 1; i < argc; i++)
+        check_directory(argv[i], &score);
+    printf("%d passed, %d failed\n", score.passed, score.failed);
+    return score.failed > 0 || score.passed == 0;
+}

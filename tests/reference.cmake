@@ -1,0 +1,2 @@
+# Recorded cases of other programs, one line a checker.
+add_test(NAME reference_deepspeed COMMAND check_reference deepspeed ${CMAKE_CURRENT_SOURCE_DIR}/reference/deepspeed)
