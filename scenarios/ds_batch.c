@@ -49,10 +49,11 @@ refuse(const ZpDsReader *reader, ZpDsKey key, const Batch *batch, const char *me
     g_autofree char *steps =
         batch->steps ? g_strdup_printf(D, batch->steps) : g_strdup("accumulation");
     g_autofree char *world = batch->world ? g_strdup_printf(D, batch->world) : g_strdup("ranks");
-    zp_ds_internal_say(reader, ZP_IMPORT_ERROR, key, mend,
-                       "train_batch_size is not micro batch x accumulation x data-parallel ranks: "
-                       D " != %s * %s * %s",
-                       batch->total, micro, steps, world);
+    zp_ds_internal_say(
+        reader, ZP_IMPORT_ERROR, key, mend,
+        "train_batch_size is not micro batch x accumulation x data-parallel ranks: " D
+        " != %s * %s * %s",
+        batch->total, micro, steps, world);
 }
 
 /* All three stand in the file. */
@@ -96,8 +97,8 @@ derive_part(const ZpDsReader *reader, const Batch *batch, gint64 known, ZpDsKey 
         refuse(reader, KEY_TOTAL, batch, "the total must be a multiple");
         return;
     }
-    g_autofree char *how = g_strdup_printf("train_batch_size / %sranks",
-                                           known == 1 ? "" : "the other factor / ");
+    g_autofree char *how =
+        g_strdup_printf("train_batch_size / %sranks", known == 1 ? "" : "the other factor / ");
     derive(reader, key, rest / batch->world, how);
 }
 
@@ -125,7 +126,7 @@ check_open(const ZpDsReader *reader, const Batch *batch)
         refuse(reader, KEY_TOTAL, batch, "the total must be a multiple");
     else if (batch->total && !batch->steps)
         zp_ds_internal_explain(reader, KEY_STEPS, "accumulation x ranks = " D,
-                               batch->total / product(MAX(batch->micro, 1), 1, 1));
+                               batch->total / MAX(batch->micro, 1));
     else if (!batch->total && batch->micro && batch->steps && batch->world && known)
         derive(reader, KEY_TOTAL, known, "micro batch x accumulation x ranks");
 }

@@ -38,17 +38,17 @@ typedef enum {
 
 typedef struct {
     ZpDsOrigin origin;
-    gboolean known; /* FALSE: unset, or "auto" that nothing fills */
+    gboolean known;   /* FALSE: unset, or "auto" that nothing fills */
     gboolean refused; /* what the file says is an error; the default stands here */
     gboolean boolean;
-    gint64 integer;   /* COUNT */
-    double number;    /* COUNT and REAL */
-    char *text;       /* CHOICE, TEXT, ANY: as shown */
-    GStrv list;       /* LIST */
-    int line, column; /* 0: not in the file */
-    char *detail;     /* how it came about; NULL */
+    gint64 integer;    /* COUNT */
+    double number;     /* COUNT and REAL */
+    char *text;        /* CHOICE, TEXT, ANY: as shown */
+    GStrv list;        /* LIST */
+    int line, column;  /* 0: not in the file */
+    char *detail;      /* how it came about; NULL */
     char *consequence; /* what follows from it here; NULL */
-    char *ignored;    /* why it has no effect; NULL: it has */
+    char *ignored;     /* why it has no effect; NULL: it has */
 } ZpDsValue;
 
 typedef struct {

@@ -5,7 +5,7 @@
 
 /* DeepSpeed versions as major * 1000000 + minor * 1000 + patch. */
 #define ZP_DS_VERSION_NEWEST G_MAXINT
-#define ZP_DS_VERSION_REMOVALS 19006 /* the last one that still reads what was removed */
+#define ZP_DS_VERSION_REMOVALS 19006   /* the last one that still reads what was removed */
 #define ZP_DS_VERSION_PYDANTIC_2 15001 /* from here on a fraction is no integer */
 
 typedef struct {

@@ -40,8 +40,7 @@ static void
 check_precision(const ZpDsReader *reader, int stage)
 {
     if (on(reader, ZP_DS_FP16_ENABLED) && on(reader, ZP_DS_BF16_ENABLED))
-        zp_ds_internal_say(reader, ZP_IMPORT_ERROR, ZP_DS_FP16_ENABLED,
-                           "switch one of the two off",
+        zp_ds_internal_say(reader, ZP_IMPORT_ERROR, ZP_DS_FP16_ENABLED, "switch one of the two off",
                            "fp16 and bf16 are both enabled: DeepSpeed refuses that");
     if (on(reader, ZP_DS_AMP_ENABLED) &&
         (stage > 0 || on(reader, ZP_DS_FP16_ENABLED) || on(reader, ZP_DS_BF16_ENABLED)))
@@ -61,16 +60,15 @@ static void
 check_accumulation(const ZpDsReader *reader, int stage)
 {
     const char *format = zp_ds_config_text(reader->config, ZP_DS_GRAD_ACCUM_DTYPE);
-    if (g_strcmp0(format, "fp32") != 0 ||
-        zp_ds_config_precision(reader->config) != ZP_DTYPE_BF16)
+    if (g_strcmp0(format, "fp32") != 0 || zp_ds_config_precision(reader->config) != ZP_DTYPE_BF16)
         return;
     if (stage == 0) {
         zp_ds_internal_say(reader, ZP_IMPORT_ERROR, ZP_DS_GRAD_ACCUM_DTYPE, "use stage 1",
                            "bf16 with fp32 accumulation is not implemented at stage 0");
     } else if (zp_ds_config_uses_bf16_optimizer(reader->config)) {
         zp_ds_internal_conclude(reader, ZP_DS_GRAD_ACCUM_DTYPE,
-                               "BF16 optimizer: every rank keeps all gradients in fp32, 4 bytes "
-                               "per parameter, beside 2 bytes in bf16");
+                                "BF16 optimizer: every rank keeps all gradients in fp32, 4 bytes "
+                                "per parameter, beside 2 bytes in bf16");
         zp_ds_internal_say(reader, ZP_IMPORT_NOTE, ZP_DS_GRAD_ACCUM_DTYPE, NULL,
                            "selects the BF16 optimizer: every rank keeps the full gradient in "
                            "fp32, 4 bytes per parameter on top of 2 bytes in bf16");
@@ -98,12 +96,29 @@ check_masters(const ZpDsReader *reader, int stage)
                                "(DeepSpeedCPUAdam)");
         else
             zp_ds_internal_conclude(reader, keys[i],
-                                   "master weights and their gradients take 2 bytes each");
+                                    "master weights and their gradients take 2 bytes each");
     }
     if (on(reader, ZP_DS_BF16_STATES) && !on(reader, ZP_DS_BF16_MASTER))
         zp_ds_internal_say(reader, ZP_IMPORT_ERROR, ZP_DS_BF16_STATES,
                            "switch bf16_master_weights_and_grads on",
                            "bf16_optimizer_states needs bf16_master_weights_and_grads");
+}
+
+/* ZeRO wraps the optimizers it was tested with (runtime/zero/utils.py,
+ * ZERO_SUPPORTED_OPTIMIZERS); others need a permission. */
+static void
+check_optimizer(const ZpDsReader *reader, int stage)
+{
+    static const char *const tested[] = {"adam", "adamw", "adagrad", "lion", "muon"};
+    const char *type = zp_ds_config_text(reader->config, ZP_DS_OPTIMIZER_TYPE);
+    if (!type || stage == 0 || on(reader, ZP_DS_ALLOW_UNTESTED))
+        return;
+    for (gsize i = 0; i < G_N_ELEMENTS(tested); i++)
+        if (g_ascii_strcasecmp(type, tested[i]) == 0)
+            return;
+    zp_ds_internal_say(reader, ZP_IMPORT_ERROR, ZP_DS_OPTIMIZER_TYPE,
+                       "set zero_allow_untested_optimizer to true, or use AdamW",
+                       "%.40s is not tested with ZeRO: DeepSpeed stops", type);
 }
 
 /* Pinned pool between NVMe and GPU (swap_tensor/partitioned_param_swapper.py): each buffer is
@@ -114,8 +129,7 @@ explain_param_pool(const ZpDsReader *reader)
     gint64 size = integer(reader, ZP_DS_OFFLOAD_PARAM_BUFFER_SIZE);
     gint64 count = integer(reader, ZP_DS_OFFLOAD_PARAM_BUFFERS);
     gint64 threads = integer(reader, ZP_DS_AIO_PARALLELISM), grain, bytes, total;
-    gint64 width =
-        zp_ds_config_precision(reader->config) == ZP_DTYPE_FP32 ? 4 : 2;
+    gint64 width = zp_ds_config_precision(reader->config) == ZP_DTYPE_FP32 ? 4 : 2;
     if (__builtin_mul_overflow(threads, 1024, &grain) ||
         __builtin_mul_overflow(size, width, &bytes) ||
         __builtin_add_overflow(bytes, grain - 1, &bytes) ||
@@ -125,8 +139,8 @@ explain_param_pool(const ZpDsReader *reader)
         return;
     }
     zp_ds_internal_conclude(reader, ZP_DS_OFFLOAD_PARAM_BUFFER_SIZE,
-                           "pinned host memory: " D " x " D " elements = " D " bytes", count,
-                           bytes / grain * grain / width, total);
+                            "pinned host memory: " D " x " D " elements = " D " bytes", count,
+                            bytes / grain * grain / width, total);
 }
 
 static void
@@ -138,8 +152,8 @@ check_offload(const ZpDsReader *reader, int stage)
         if (g_strcmp0(device(reader, devices[i]), "nvme") != 0)
             continue;
         if (!zp_ds_config_text(reader->config, paths[i]))
-            zp_ds_internal_say(reader, stage == 3 ? ZP_IMPORT_ERROR : ZP_IMPORT_WARNING,
-                               devices[i], "add nvme_path", "device nvme needs nvme_path");
+            zp_ds_internal_say(reader, stage == 3 ? ZP_IMPORT_ERROR : ZP_IMPORT_WARNING, devices[i],
+                               "add nvme_path", "device nvme needs nvme_path");
     }
     gboolean optimizer_nvme =
         g_strcmp0(device(reader, ZP_DS_OFFLOAD_OPTIMIZER_DEVICE), "nvme") == 0;
@@ -151,13 +165,14 @@ check_offload(const ZpDsReader *reader, int stage)
                            stage);
     if (optimizer_nvme && stage == 3)
         zp_ds_internal_conclude(reader, ZP_DS_OFFLOAD_OPTIMIZER_BUFFERS,
-                               "pinned host memory: " D " buffers of the largest sub-group in fp32",
-                               integer(reader, ZP_DS_OFFLOAD_OPTIMIZER_BUFFERS));
+                                "pinned host memory: " D
+                                " buffers of the largest sub-group in fp32",
+                                integer(reader, ZP_DS_OFFLOAD_OPTIMIZER_BUFFERS));
     if (stage == 3 && g_strcmp0(device(reader, ZP_DS_OFFLOAD_PARAM_DEVICE), "nvme") == 0) {
         explain_param_pool(reader);
         zp_ds_internal_conclude(reader, ZP_DS_OFFLOAD_PARAM_MAX_IN_CPU,
-                               "up to " D " elements of the own partition stay in host memory",
-                               integer(reader, ZP_DS_OFFLOAD_PARAM_MAX_IN_CPU));
+                                "up to " D " elements of the own partition stay in host memory",
+                                integer(reader, ZP_DS_OFFLOAD_PARAM_MAX_IN_CPU));
     }
     if (on(reader, ZP_DS_LEGACY_STAGE1))
         zp_ds_internal_say(reader, ZP_IMPORT_ERROR, ZP_DS_LEGACY_STAGE1, "remove it",
@@ -191,10 +206,10 @@ check_bucket(const ZpDsReader *reader, int stage)
         return;
     double bytes = bucket_bytes(reader);
     int buffers = stage < 3 && on(reader, ZP_DS_OVERLAP_COMM) ? 2 : 1;
-    g_autofree char *as = bucket <= G_MAXINT32
-                              ? g_strdup_printf("%d buffer%s of %.0f bytes", buffers,
-                                                buffers == 1 ? "" : "s", bytes)
-                              : NULL;
+    g_autofree char *as =
+        bucket <= G_MAXINT32
+            ? g_strdup_printf("%d buffer%s of %.0f bytes", buffers, buffers == 1 ? "" : "s", bytes)
+            : NULL;
     if (as && on(reader, ZP_DS_CONTIGUOUS_GRADIENTS))
         zp_ds_internal_conclude(reader, ZP_DS_REDUCE_BUCKET_SIZE, "%s", as);
     if (bucket < TINY_BUCKET && (parameters == 0 || parameters > bucket))
@@ -255,20 +270,20 @@ check_groups(const ZpDsReader *reader, int stage)
     }
     if (stage == 3 && integer(reader, ZP_DS_HPZ) > 1)
         zp_ds_internal_conclude(reader, ZP_DS_HPZ,
-                               "a second copy of the weights inside " D " ranks: 2 bytes x "
-                               "parameters / " D " per GPU; backward gathers stay inside",
-                               integer(reader, ZP_DS_HPZ), integer(reader, ZP_DS_HPZ));
+                                "a second copy of the weights inside " D " ranks: 2 bytes x "
+                                "parameters / " D " per GPU; backward gathers stay inside",
+                                integer(reader, ZP_DS_HPZ), integer(reader, ZP_DS_HPZ));
     if (stage == 3 && on(reader, ZP_DS_QUANTIZED_WEIGHTS))
         zp_ds_internal_conclude(reader, ZP_DS_QUANTIZED_WEIGHTS,
-                               "1 byte per element on the link instead of 2");
+                                "1 byte per element on the link instead of 2");
     if (stage == 3 && on(reader, ZP_DS_QUANTIZED_GRADIENTS))
         zp_ds_internal_conclude(reader, ZP_DS_QUANTIZED_GRADIENTS,
-                               "half a byte per element on the link, all-to-all; between nodes "
-                               "only");
+                                "half a byte per element on the link, all-to-all; between nodes "
+                                "only");
     if (stage == 3 && given(reader, ZP_DS_LEAF_CLASSES))
         zp_ds_internal_conclude(reader, ZP_DS_LEAF_CLASSES,
-                               "each such module is gathered as one unit: all experts of a layer "
-                               "together");
+                                "each such module is gathered as one unit: all experts of a layer "
+                                "together");
 }
 
 void
@@ -279,11 +294,12 @@ zp_ds_rules_check(const ZpDsReader *reader)
     if (!overlap->known) {
         overlap->known = TRUE;
         overlap->boolean = stage == 3;
-        zp_ds_internal_explain(reader, ZP_DS_OVERLAP_COMM, "the default at stage %d", stage);
+        zp_ds_internal_explain(reader, ZP_DS_OVERLAP_COMM, "at stage %d", stage);
     }
     check_precision(reader, stage);
     check_accumulation(reader, stage);
     check_masters(reader, stage);
+    check_optimizer(reader, stage);
     check_offload(reader, stage);
     check_sizes(reader, stage);
     check_groups(reader, stage);

@@ -200,12 +200,12 @@ typedef enum {
 
 typedef enum {
     ZP_DS_BOOLEAN,
-    ZP_DS_COUNT,  /* a whole number; an integral float such as 5e8 passes */
-    ZP_DS_REAL,   /* any finite number */
-    ZP_DS_TEXT,   /* any text */
-    ZP_DS_CHOICE, /* one of `choices` */
-    ZP_DS_LIST,   /* of texts */
-    ZP_DS_ANY,    /* not looked into */
+    ZP_DS_COUNT,        /* a whole number; an integral float such as 5e8 passes */
+    ZP_DS_REAL,         /* any finite number */
+    ZP_DS_TEXT,         /* any text */
+    ZP_DS_CHOICE,       /* one of `choices` */
+    ZP_DS_LIST,         /* of texts */
+    ZP_DS_ANY,          /* not looked into */
     ZP_DS_BLOCK_STRICT, /* a block whose unknown keys DeepSpeed refuses (pydantic, extra=forbid) */
     ZP_DS_BLOCK_LOOSE,  /* a block whose unknown keys it silently ignores (plain dict) */
     ZP_DS_BLOCK_FREE,   /* a block of which only some keys are listed; others are its own */
@@ -226,8 +226,8 @@ typedef enum {
 } ZpDsEffect;
 
 typedef struct {
-    const char *path;     /* dotted */
-    const char *alias;    /* second accepted last name, or NULL */
+    const char *path;  /* dotted */
+    const char *alias; /* second accepted last name, or NULL */
     ZpDsKind kind;
     const char *unit;     /* "elements", "bytes", "ranks", ...; NULL: none */
     const char *fallback; /* default, as text; NULL: unset */
@@ -235,9 +235,9 @@ typedef struct {
     double least, most;   /* COUNT and REAL, both inclusive; 0 and 0: no bound */
     gboolean nullable;    /* null means unset */
     ZpDsState state;
-    unsigned effect;      /* of ZpDsEffect, in this simulator */
-    unsigned stages;      /* bit s: matters at stage s; 0: at all */
-    gboolean intent;      /* set where it cannot matter, something else was meant: warn */
+    unsigned effect;       /* of ZpDsEffect, in this simulator */
+    unsigned stages;       /* bit s: matters at stage s; 0: at all */
+    gboolean intent;       /* set where it cannot matter, something else was meant: warn */
     const char *automatic; /* how the HF Trainer fills "auto"; NULL: it does not */
     const char *remark;    /* to `state`, or why there is no effect */
     const char *help;      /* one line */
@@ -252,7 +252,7 @@ ZpDsKey zp_ds_schema_find_name(const char *name);
 ZpDsKey zp_ds_schema_nearest(const char *block, const char *name);
 const char *zp_ds_schema_name(ZpDsKey key); /* last part of the path */
 gboolean zp_ds_schema_is_block(ZpDsKind kind);
-char *zp_ds_schema_block(ZpDsKey key);            /* path without the last part; "" at the top */
+char *zp_ds_schema_block(ZpDsKey key); /* path without the last part; "" at the top */
 const char *zp_ds_schema_effect_name(unsigned effect); /* "memory, time" */
 /* "1, 2", or NULL where every stage is meant. */
 const char *zp_ds_schema_stages_name(unsigned stages);

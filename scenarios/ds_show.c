@@ -95,9 +95,9 @@ zp_ds_config_rows(const ZpDsConfig *config)
                              : value->consequence ? value->consequence
                                                   : entry->remark;
         unsigned effect = value->ignored ? ZP_DS_EFFECT_NONE : entry->effect;
-        ZpImportRow *row = zp_import_row_add(rows, entry->path, shown, entry->unit,
-                                             zp_ds_schema_effect_name(effect), origin, reason,
-                                             value->line);
+        ZpImportRow *row =
+            zp_import_row_add(rows, entry->path, shown, entry->unit,
+                              zp_ds_schema_effect_name(effect), origin, reason, value->line);
         row->ignored = value->ignored || entry->state == ZP_DS_UNREAD;
     }
     for (guint i = 0; i < config->unknown->len; i++) {
@@ -141,8 +141,9 @@ state_text(ZpDsState state)
 char *
 zp_ds_config_markdown(void)
 {
-    GString *out = g_string_new("| key | default | unit | effect here | stages | HF auto | meaning |\n"
-                                "| --- | --- | --- | --- | --- | --- | --- |\n");
+    GString *out =
+        g_string_new("| key | default | unit | effect here | stages | HF auto | meaning |\n"
+                     "| --- | --- | --- | --- | --- | --- | --- |\n");
     for (int key = 0; key < ZP_N_DS_KEYS; key++) {
         const ZpDsEntry *entry = zp_ds_schema_get((ZpDsKey)key);
         const char *stages = zp_ds_schema_stages_name(entry->stages);

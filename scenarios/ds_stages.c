@@ -57,8 +57,8 @@ check_key(const ZpDsReader *reader, ZpDsKey key, int stage)
         return;
     if (entry->state == ZP_DS_REMOVED && reader->version > ZP_DS_VERSION_REMOVALS)
         return; /* refused already */
-    g_autofree char *mend = entry->intent ? g_strdup_printf("use stage %s, or remove it", stages)
-                                          : NULL;
+    g_autofree char *mend =
+        entry->intent ? g_strdup_printf("use stage %s, or remove it", stages) : NULL;
     zp_ds_internal_say(reader, entry->intent ? ZP_IMPORT_WARNING : ZP_IMPORT_NOTE, key, mend,
                        "no effect at stage %d (it matters at stage %s)%s", stage, stages,
                        consequence(key));
@@ -78,7 +78,8 @@ two_ledgers(const ZpDsReader *reader, ZpDsKey key, int stage)
     if (parameters > 0 && world > 0 && parameters < G_MAXINT64 / 16) {
         gint64 shard = parameters / world + (parameters % world != 0);
         gint64 two = 2 * (stage == 3 ? shard : parameters), twelve = 12 * shard;
-        return g_strdup_printf("; model states on each GPU as it stands: " D " bytes; with the block "
+        return g_strdup_printf("; model states on each GPU as it stands: " D
+                               " bytes; with the block "
                                "inside: " D " bytes, and " D " bytes in host memory",
                                two + twelve, optimizer ? two : twelve, optimizer ? twelve : two);
     }
@@ -98,15 +99,13 @@ check_misplaced(const ZpDsReader *reader, int stage)
         g_autofree char *block = zp_ds_schema_block(misplaced->key);
         g_autofree char *mend = g_strdup_printf("move it inside %s", block);
         g_autofree char *ledgers = two_ledgers(reader, misplaced->key, stage);
-        zp_import_message_add(reader->config->messages, ZP_IMPORT_WARNING, tree->key_line,
-                              tree->key_column, tree->key, mend,
-                              "misplaced: it belongs inside %s; at the top level DeepSpeed silently "
-                              "ignores it, it has no effect%s%s",
-                              block,
-                              misplaced->key == ZP_DS_OFFLOAD_OPTIMIZER
-                                  ? " and GPU memory stays high"
-                                  : "",
-                              ledgers);
+        zp_import_message_add(
+            reader->config->messages, ZP_IMPORT_WARNING, tree->key_line, tree->key_column,
+            tree->key, mend,
+            "misplaced: it belongs inside %s; at the top level DeepSpeed silently "
+            "ignores it, it has no effect%s%s",
+            block, misplaced->key == ZP_DS_OFFLOAD_OPTIMIZER ? " and GPU memory stays high" : "",
+            ledgers);
     }
 }
 

@@ -17,7 +17,8 @@
 #define PARTITIONED .stages = 1u << 1 | 1u << 2 | 1u << 3
 #define INTENT .intent = TRUE
 
-/* clang-format off: one row, one paragraph */
+/* One row, one paragraph. */
+/* clang-format off */
 const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
     /* batch and training */
     ROW(TRAIN_BATCH_SIZE, "train_batch_size", .kind = ZP_DS_COUNT, .unit = "samples",

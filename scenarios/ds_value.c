@@ -36,8 +36,7 @@ zp_ds_value_reset(ZpDsValue *value, ZpDsKey key)
     }
 }
 
-static void
-refuse(const ZpDsReader *reader, ZpDsKey key, const char *mend, const char *format, ...)
+static void refuse(const ZpDsReader *reader, ZpDsKey key, const char *mend, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
 /* The value stays the default: something must stand in the table. */
@@ -179,10 +178,11 @@ take_number(const ZpDsReader *reader, ZpDsKey key, const ZpTree *tree)
     gint64 integer = tree->kind == ZP_TREE_INTEGER ? tree->integer
                      : fabs(number) < TOO_LARGE    ? (gint64)number
                                                    : 0;
-    if ((entry->least != 0 || entry->most != 0) && (number < entry->least || number > entry->most)) {
-        g_autofree char *mend =
-            entry->most >= 1e18 ? g_strdup_printf("at least %.0f", entry->least)
-                                : g_strdup_printf("%g to %g", entry->least, entry->most);
+    if ((entry->least != 0 || entry->most != 0) &&
+        (number < entry->least || number > entry->most)) {
+        g_autofree char *mend = entry->most >= 1e18
+                                    ? g_strdup_printf("at least %.0f", entry->least)
+                                    : g_strdup_printf("%g to %g", entry->least, entry->most);
         refuse(reader, key, mend, "%s is out of range%s", tree->text,
                key == ZP_DS_REDUCE_BUCKET_SIZE && number == 0
                    ? ": older versions let 0 pass and then died in backward, dividing by zero"
@@ -200,6 +200,18 @@ read_number(const ZpDsReader *reader, ZpDsKey key, const ZpTree *tree)
 {
     if (tree->kind == ZP_TREE_INTEGER || tree->kind == ZP_TREE_REAL) {
         take_number(reader, key, tree);
+        return;
+    }
+    if (tree->kind == ZP_TREE_BOOLEAN) {
+        /* Python's booleans are numbers, and pydantic lets them pass. */
+        ZpTree number = {.kind = ZP_TREE_INTEGER,
+                         .text = tree->text,
+                         .integer = tree->boolean,
+                         .number = tree->boolean};
+        if (take_number(reader, key, &number))
+            zp_ds_internal_say(reader, ZP_IMPORT_WARNING, key, "write a number",
+                               "%s is not a number: DeepSpeed reads it as %d", tree->text,
+                               tree->boolean);
         return;
     }
     if (tree->kind != ZP_TREE_STRING) {
@@ -270,12 +282,16 @@ read_choice(const ZpDsReader *reader, ZpDsKey key, const ZpTree *tree)
     }
     g_autofree char *lower = g_ascii_strdown(tree->text, -1);
     ZpDtype dtype;
-    /* torch's names of the formats are accepted for the short ones. */
-    gboolean format = g_strv_contains((const char *const *)choices, "fp32");
-    const char *name = format && zp_dtype_parse(lower, &dtype) ? zp_dtype_name(dtype) : tree->text;
+    /* data_types takes torch's names too (DtypeEnum); the others are compared in small letters,
+     * except devices, which are not. */
+    gboolean device = key == ZP_DS_OFFLOAD_PARAM_DEVICE || key == ZP_DS_OFFLOAD_OPTIMIZER_DEVICE;
+    gboolean long_names = g_str_has_prefix(entry->path, "data_types.");
+    const char *name = device                                        ? tree->text
+                       : long_names && zp_dtype_parse(lower, &dtype) ? zp_dtype_name(dtype)
+                                                                     : lower;
     if (!g_strv_contains((const char *const *)choices, name)) {
-        const char *near = zp_import_message_nearest(lower, (const char *const *)choices,
-                                                     g_strv_length(choices));
+        const char *near =
+            zp_import_message_nearest(lower, (const char *const *)choices, g_strv_length(choices));
         g_autofree char *mend = near ? g_strdup_printf("did you mean \"%s\"?", near)
                                      : g_strdup_printf("legal: %s", entry->choices);
         refuse(reader, key, mend, "\"%.40s\" is none of %s", tree->text, entry->choices);
@@ -327,8 +343,7 @@ read_auto(const ZpDsReader *reader, ZpDsKey key, gboolean strict)
         return;
     }
     value->origin = ZP_DS_FROM_DEFAULT;
-    gboolean device =
-        key == ZP_DS_OFFLOAD_PARAM_DEVICE || key == ZP_DS_OFFLOAD_OPTIMIZER_DEVICE;
+    gboolean device = key == ZP_DS_OFFLOAD_PARAM_DEVICE || key == ZP_DS_OFFLOAD_OPTIMIZER_DEVICE;
     zp_ds_internal_say(reader, device || !strict ? ZP_IMPORT_WARNING : ZP_IMPORT_NOTE, key, NULL,
                        "\"auto\": the HF Trainer does not fill this key and DeepSpeed drops the "
                        "word: the default applies");

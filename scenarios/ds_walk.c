@@ -36,12 +36,12 @@ say_misplaced(ZpDsReader *reader, const char *path, const ZpTree *tree, ZpDsKey 
               gboolean strict)
 {
     g_autofree char *block = zp_ds_schema_block(home);
-    g_autofree char *place = *block ? g_strdup_printf("inside %s", block)
-                                    : g_strdup("at the top level");
+    g_autofree char *place =
+        *block ? g_strdup_printf("inside %s", block) : g_strdup("at the top level");
     g_autofree char *mend = g_strdup_printf("move it %s", place);
     if (strict) {
-        g_autofree char *text = g_strdup_printf(
-            "unknown key here, it belongs %s; DeepSpeed refuses the file", place);
+        g_autofree char *text =
+            g_strdup_printf("unknown key here, it belongs %s; DeepSpeed refuses the file", place);
         say_unknown(reader, ZP_IMPORT_ERROR, path, tree, mend, text);
         return;
     }
@@ -113,20 +113,18 @@ say_state(const ZpDsReader *reader, ZpDsKey key)
     case ZP_DS_LIVE:
         return;
     case ZP_DS_DEPRECATED:
-        zp_ds_internal_say(reader, ZP_IMPORT_DEPRECATED, key, entry->remark,
-                           "deprecated key: %s", entry->help);
+        zp_ds_internal_say(reader, ZP_IMPORT_DEPRECATED, key, entry->remark, "deprecated key: %s",
+                           entry->help);
         return;
     case ZP_DS_UNREAD:
         zp_ds_internal_say(reader, ZP_IMPORT_NOTE, key, entry->remark,
                            "no effect: no code of DeepSpeed reads it");
         return;
     case ZP_DS_REMOVED:
-        zp_ds_internal_say(reader,
-                           reader->version > ZP_DS_VERSION_REMOVALS ? ZP_IMPORT_ERROR
-                                                                    : ZP_IMPORT_NOTE,
-                           key, entry->remark,
-                           "removed (%s): read up to DeepSpeed 0.19.6, refused by newer versions",
-                           entry->help);
+        zp_ds_internal_say(
+            reader, reader->version > ZP_DS_VERSION_REMOVALS ? ZP_IMPORT_ERROR : ZP_IMPORT_NOTE,
+            key, entry->remark,
+            "removed (%s): read up to DeepSpeed 0.19.6, refused by newer versions", entry->help);
         return;
     case ZP_DS_UNDEFINED:
         zp_ds_internal_say(reader, ZP_IMPORT_ERROR, key, entry->remark,
@@ -154,8 +152,7 @@ read_legacy_zero(const ZpDsReader *reader, const ZpTree *tree)
 {
     ZpDsValue *zero = &reader->config->values[ZP_DS_ZERO];
     zero->boolean = tree->boolean;
-    zp_ds_internal_say(reader, ZP_IMPORT_DEPRECATED, ZP_DS_ZERO,
-                       "write a block: {\"stage\": 1}",
+    zp_ds_internal_say(reader, ZP_IMPORT_DEPRECATED, ZP_DS_ZERO, "write a block: {\"stage\": 1}",
                        "deprecated format: %s means stage %d", tree->boolean ? "true" : "false",
                        tree->boolean);
     zp_ds_internal_set_count(reader, ZP_DS_STAGE, tree->boolean, ZP_DS_FROM_LEGACY);
@@ -190,27 +187,21 @@ read_known(ZpDsReader *reader, ZpDsKey key, const char *path, const ZpTree *tree
         read_legacy_zero(reader, tree);
     } else if (tree->kind != ZP_TREE_NULL || !entry->nullable) {
         g_autofree char *shown = zp_tree_show(tree);
-        zp_ds_internal_say(reader, ZP_IMPORT_ERROR, key, wanted_block(key),
-                           "%s is %s, not a block", shown, zp_tree_kind_name(tree->kind));
+        zp_ds_internal_say(reader, ZP_IMPORT_ERROR, key, wanted_block(key), "%s is %s, not a block",
+                           shown, zp_tree_kind_name(tree->kind));
     }
 }
 
 static void
 read_block(ZpDsReader *reader, const char *block, const ZpTree *tree, ZpDsKind kind)
 {
-    /* A duplicate has been refused already; the last one counts, as in lenient readers. */
-    g_autoptr(GHashTable) last = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < tree->members->len; i++) {
-        ZpTree *member = tree->members->pdata[i];
-        g_hash_table_replace(last, member->key, member);
-    }
     for (guint i = 0; i < tree->members->len; i++) {
         const ZpTree *member = tree->members->pdata[i];
-        if (g_hash_table_lookup(last, member->key) != member)
+        /* A duplicate has been refused already; the last one counts, as in lenient readers. */
+        if (zp_tree_find(tree, member->key) != member)
             continue;
         if (strchr(member->key, '.') || !*member->key) {
-            say_unknown(reader,
-                        kind == ZP_DS_BLOCK_STRICT ? ZP_IMPORT_ERROR : ZP_IMPORT_WARNING,
+            say_unknown(reader, kind == ZP_DS_BLOCK_STRICT ? ZP_IMPORT_ERROR : ZP_IMPORT_WARNING,
                         member->key, member, "nest blocks instead of dots",
                         "unknown key: DeepSpeed reads no such name");
             continue;
@@ -270,10 +261,9 @@ succeed(const ZpDsReader *reader)
         values[ZP_DS_CPU_OFFLOAD_PIN].ignored = g_strdup("DeepSpeed ignores this old key");
     if (values[ZP_DS_GATHER_FP16].line && values[ZP_DS_GATHER_FP16].known) {
         if (values[ZP_DS_GATHER_16BIT].line) {
-            zp_ds_internal_say(reader, ZP_IMPORT_ERROR, ZP_DS_GATHER_FP16,
-                               "remove the deprecated key",
-                               "it stands beside %s, which replaces it",
-                               zp_ds_schema_name(ZP_DS_GATHER_16BIT));
+            zp_ds_internal_say(
+                reader, ZP_IMPORT_ERROR, ZP_DS_GATHER_FP16, "remove the deprecated key",
+                "it stands beside %s, which replaces it", zp_ds_schema_name(ZP_DS_GATHER_16BIT));
         } else {
             values[ZP_DS_GATHER_16BIT].origin = ZP_DS_FROM_LEGACY;
             values[ZP_DS_GATHER_16BIT].boolean = values[ZP_DS_GATHER_FP16].boolean;
@@ -298,8 +288,7 @@ zp_ds_walk_root(ZpDsReader *reader, const ZpTree *root)
 {
     if (root->kind != ZP_TREE_OBJECT) {
         zp_import_message_add(reader->config->messages, ZP_IMPORT_ERROR, root->line, root->column,
-                              "", "wrap the keys in { }",
-                              "the document is %s, not a block of keys",
+                              "", "wrap the keys in { }", "the document is %s, not a block of keys",
                               zp_tree_kind_name(root->kind));
         return;
     }

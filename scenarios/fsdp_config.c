@@ -54,13 +54,14 @@ check_classes(const ZpFsdpReader *reader)
 {
     const ZpFsdpContext *context = reader->context;
     const ZpFsdpConfig *config = reader->config;
-    g_autofree char *block =
-        context->block_class ? g_strdup_printf("%s is the block of this model", context->block_class)
-                             : NULL;
+    g_autofree char *block = context->block_class ? g_strdup_printf("%s is the block of this model",
+                                                                    context->block_class)
+                                                  : NULL;
     if (!config->wrap_classes) {
-        zp_fsdp_reader_say(reader, ZP_IMPORT_NOTE, wrap_path(reader), block,
-                           "no class named: the classes that the model itself declares unsplittable "
-                           "are taken");
+        zp_fsdp_reader_say(
+            reader, ZP_IMPORT_NOTE, wrap_path(reader), block,
+            "no class named: the classes that the model itself declares unsplittable "
+            "are taken");
         return;
     }
     for (int i = 0; config->wrap_classes[i]; i++) {
@@ -125,20 +126,19 @@ add_conclusions(ZpFsdpConfig *config)
 {
     static const char *const wraps[] = {"the whole model", "by class", "by size",
                                         "embedding, blocks, norm with head"};
-    g_autofree char *text = g_strdup_printf(
-        "version %d, %s, reshard after forward %s", config->version,
-        zp_fsdp_config_strategy_name(config->strategy),
-        config->reshard_after_forward ? "true (as ZeRO-3)" : "false (as ZeRO-2)");
+    g_autofree char *text =
+        g_strdup_printf("version %d, %s, reshard after forward %s", config->version,
+                        zp_fsdp_config_strategy_name(config->strategy),
+                        config->reshard_after_forward ? "true (as ZeRO-3)" : "false (as ZeRO-2)");
     zp_import_row_add(config->rows, "(sharding)", text, NULL, "memory, time", "derived", NULL, 0);
-    zp_import_row_add(config->rows, "(units)", wraps[config->wrap], NULL, "memory, time",
-                      "derived", NULL, 0);
+    zp_import_row_add(config->rows, "(units)", wraps[config->wrap], NULL, "memory, time", "derived",
+                      NULL, 0);
     if (config->stored == ZP_DTYPE_NONE || config->gathered == ZP_DTYPE_NONE)
         return;
     g_autofree char *formats =
         g_strdup_printf("sharded %s, gathered %s, reduced %s", zp_dtype_name(config->stored),
                         zp_dtype_name(config->gathered), zp_dtype_name(config->reduced));
-    zp_import_row_add(config->rows, "(formats)", formats, NULL, "memory, time", "derived", NULL,
-                      0);
+    zp_import_row_add(config->rows, "(formats)", formats, NULL, "memory, time", "derived", NULL, 0);
 }
 
 static void
@@ -183,8 +183,8 @@ zp_fsdp_config_parse(ZpFsdpSource source, const char *file, const char *text, gs
     if (!root)
         return config;
     if (root->kind != ZP_TREE_OBJECT) {
-        zp_import_message_add(config->messages, ZP_IMPORT_ERROR, root->line, root->column, "",
-                              NULL, "the document is %s, not a block of keys",
+        zp_import_message_add(config->messages, ZP_IMPORT_ERROR, root->line, root->column, "", NULL,
+                              "the document is %s, not a block of keys",
                               zp_tree_kind_name(root->kind));
         return config;
     }

@@ -39,10 +39,10 @@ typedef enum {
 
 typedef struct {
     ZpFsdpSource source;
-    gboolean uses_fsdp;   /* FALSE: the file selects DeepSpeed, or no sharding at all */
-    int version;          /* 1: FullyShardedDataParallel, 2: fully_shard */
-    gint64 world;         /* ranks; 0: not said */
-    gint64 shard_degree;  /* ranks of a shard group; 0: not said, -1: all that are left */
+    gboolean uses_fsdp;      /* FALSE: the file selects DeepSpeed, or no sharding at all */
+    int version;             /* 1: FullyShardedDataParallel, 2: fully_shard */
+    gint64 world;            /* ranks; 0: not said */
+    gint64 shard_degree;     /* ranks of a shard group; 0: not said, -1: all that are left */
     gint64 replicate_degree; /* copies; 0: not said */
     ZpFsdpStrategy strategy; /* set for version 2 as well */
     gboolean reshard_after_forward;
@@ -54,10 +54,10 @@ typedef struct {
     ZpDtype stored;            /* format of the sharded parameters */
     ZpDtype gathered, reduced; /* of gathers and of gradient reduction; NONE: not said */
     ZpFsdpCheckpoint checkpoint;
-    gint64 checkpoint_every; /* LAYERS: n */
+    gint64 checkpoint_every;                    /* LAYERS: n */
     gint64 micro_batch, accumulation, sequence; /* 0: not said */
-    ZpDsConfig *deepspeed; /* of a file that selects DeepSpeed; else NULL */
-    GPtrArray *rows;       /* ZpImportRow */
+    ZpDsConfig *deepspeed;                      /* of a file that selects DeepSpeed; else NULL */
+    GPtrArray *rows;                            /* ZpImportRow */
     ZpImportMessages *messages;
 } ZpFsdpConfig;
 

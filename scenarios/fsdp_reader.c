@@ -39,8 +39,7 @@ zp_fsdp_reader_take(const ZpFsdpReader *reader, const ZpFsdpField *field, const 
 }
 
 static void
-refuse(const ZpFsdpReader *reader, const ZpFsdpField *field, const ZpTree *tree,
-       const char *wanted)
+refuse(const ZpFsdpReader *reader, const ZpFsdpField *field, const ZpTree *tree, const char *wanted)
 {
     g_autofree char *shown = zp_tree_show(tree);
     g_autofree char *mend = g_strdup_printf("write %s", wanted);
@@ -136,8 +135,8 @@ zp_fsdp_reader_choice(const ZpFsdpReader *reader, const ZpFsdpField *field,
     g_autofree char *upper =
         tree->kind == ZP_TREE_STRING ? g_ascii_strup(tree->text, -1) : g_strdup("");
     const char *near = zp_import_message_nearest(upper, names, n);
-    g_autofree char *mend = near ? g_strdup_printf("did you mean %s?", near)
-                                 : g_strdup_printf("legal: %s", legal);
+    g_autofree char *mend =
+        near ? g_strdup_printf("did you mean %s?", near) : g_strdup_printf("legal: %s", legal);
     g_autofree char *shown = zp_tree_show(tree);
     zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, field->path, mend, "%s is none of %s", shown,
                        legal);
@@ -164,8 +163,8 @@ zp_fsdp_reader_format(const ZpFsdpReader *reader, const ZpFsdpField *field, ZpDt
     if (tree->kind != ZP_TREE_STRING || !zp_dtype_parse(tree->text, &dtype) ||
         dtype == ZP_DTYPE_NONE) {
         g_autofree char *shown = zp_tree_show(tree);
-        zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, field->path,
-                           "legal: no, fp16, bf16, fp32, fp8", "%s is no number format", shown);
+        zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, field->path, "legal: no, fp16, bf16, fp32, fp8",
+                           "%s is no number format", shown);
         return FALSE;
     }
     *value = dtype;
@@ -210,8 +209,7 @@ zp_fsdp_reader_skip(const ZpFsdpReader *reader, const char *block, const char *c
                     const char *reason)
 {
     for (; *names; names++) {
-        g_autofree char *path =
-            *block ? g_strdup_printf("%s.%s", block, *names) : g_strdup(*names);
+        g_autofree char *path = *block ? g_strdup_printf("%s.%s", block, *names) : g_strdup(*names);
         ZpFsdpField field = {path, ZP_DS_EFFECT_NONE, NULL, NULL, reason};
         zp_fsdp_reader_take(reader, &field, NULL);
     }

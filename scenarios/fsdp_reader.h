@@ -45,11 +45,12 @@ void zp_fsdp_reader_skip(const ZpFsdpReader *reader, const char *block, const ch
 /* What `block` ("" for the root) holds beside what was taken: unknown keys, said at `severity`
  * with the nearest of `known` (NULL-terminated).  With `only_near`, keys that resemble none of
  * them are left alone. */
-void zp_fsdp_reader_rest(const ZpFsdpReader *reader, const char *block,
-                         ZpImportSeverity severity, gboolean only_near, const char *const *known,
-                         const char *consequence);
+void zp_fsdp_reader_rest(const ZpFsdpReader *reader, const char *block, ZpImportSeverity severity,
+                         gboolean only_near, const char *const *known, const char *consequence);
 
 /* One per source; the tree's root is a block. */
 void zp_fsdp_accelerate_read(ZpFsdpReader *reader);
 void zp_fsdp_trainer_read(ZpFsdpReader *reader);
 void zp_fsdp_titan_read(ZpFsdpReader *reader);
+/* accelerate's deepspeed_config; the translated configuration goes to reader->config. */
+void zp_fsdp_deepspeed_read(ZpFsdpReader *reader, const ZpTree *block);

@@ -8,26 +8,61 @@
 #define A "activation_checkpoint."
 
 static const char *const parallel_keys[] = {
-    "data_parallel_replicate_degree", "data_parallel_shard_degree", "fsdp_reshard_after_forward",
-    "tensor_parallel_degree", "context_parallel_degree", "pipeline_parallel_degree",
-    "expert_parallel_degree", "expert_tensor_parallel_degree", "enable_async_tensor_parallel",
-    "disable_loss_parallel", "enable_compiled_autograd", "context_parallel_rotate_method",
-    "pipeline_parallel_split_points", "pipeline_parallel_layers_per_stage",
-    "pipeline_parallel_schedule", "pipeline_parallel_schedule_csv",
-    "pipeline_parallel_microbatch_size", "module_fqns_per_model_part",
-    "pipeline_parallel_first_stage_less_layers", "pipeline_parallel_last_stage_less_layers", NULL,
+    "data_parallel_replicate_degree",
+    "data_parallel_shard_degree",
+    "fsdp_reshard_after_forward",
+    "tensor_parallel_degree",
+    "context_parallel_degree",
+    "pipeline_parallel_degree",
+    "expert_parallel_degree",
+    "expert_tensor_parallel_degree",
+    "enable_async_tensor_parallel",
+    "disable_loss_parallel",
+    "enable_compiled_autograd",
+    "context_parallel_rotate_method",
+    "pipeline_parallel_split_points",
+    "pipeline_parallel_layers_per_stage",
+    "pipeline_parallel_schedule",
+    "pipeline_parallel_schedule_csv",
+    "pipeline_parallel_microbatch_size",
+    "module_fqns_per_model_part",
+    "pipeline_parallel_first_stage_less_layers",
+    "pipeline_parallel_last_stage_less_layers",
+    NULL,
 };
 
 static const char *const training_keys[] = {
-    "local_batch_size", "batch_size", "global_batch_size", "seq_len", "mixed_precision_param",
-    "mixed_precision_reduce", "enable_cpu_offload", "dtype", "max_norm", "steps", "dataset",
-    "dataset_path", "compile", "gc_freq", "gc_debug", "seed", "deterministic", NULL,
+    "local_batch_size",
+    "batch_size",
+    "global_batch_size",
+    "seq_len",
+    "mixed_precision_param",
+    "mixed_precision_reduce",
+    "enable_cpu_offload",
+    "dtype",
+    "max_norm",
+    "steps",
+    "dataset",
+    "dataset_path",
+    "compile",
+    "gc_freq",
+    "gc_debug",
+    "seed",
+    "deterministic",
+    NULL,
 };
 
 static const char *const checkpoint_keys[] = {
-    "mode", "selective_ac_option", "per_op_sac_force_recompute_mm_shapes_by_fqns", "early_stop",
-    "memory_budget", "visualize_memory_budget_pareto", "preserve_rng_state",
-    "determinism_check", "debug", NULL,
+    "mode",
+    "selective_ac_option",
+    "per_op_sac_force_recompute_mm_shapes_by_fqns",
+    "early_stop",
+    "memory_budget",
+    "visualize_memory_budget_pareto",
+    "preserve_rng_state",
+    "determinism_check",
+    "debug",
+    NULL,
 };
 
 /* Degrees that divide the world beside data parallelism. */
@@ -48,9 +83,9 @@ read_degrees(const ZpFsdpReader *reader, gint64 *pipeline)
     ZpFsdpConfig *config = reader->config;
     config->replicate_degree = 1;
     config->shard_degree = -1;
-    zp_fsdp_reader_count(
-        reader, &(ZpFsdpField){P "data_parallel_replicate_degree", MT, "ranks", "1", NULL}, 1,
-        &config->replicate_degree);
+    zp_fsdp_reader_count(reader,
+                         &(ZpFsdpField){P "data_parallel_replicate_degree", MT, "ranks", "1", NULL},
+                         1, &config->replicate_degree);
     zp_fsdp_reader_count(reader,
                          &(ZpFsdpField){P "data_parallel_shard_degree", MT, "ranks", "-1",
                                         "-1: all ranks that the other degrees leave"},
@@ -128,8 +163,9 @@ read_training(const ZpFsdpReader *reader)
     config->stored = ZP_DTYPE_FP32;
     config->gathered = ZP_DTYPE_BF16;
     config->reduced = ZP_DTYPE_FP32;
-    if (zp_fsdp_reader_count(reader, &(ZpFsdpField){"training.batch_size", MT, "samples", NULL, NULL},
-                             1, &config->micro_batch))
+    if (zp_fsdp_reader_count(reader,
+                             &(ZpFsdpField){"training.batch_size", MT, "samples", NULL, NULL}, 1,
+                             &config->micro_batch))
         zp_fsdp_reader_say(reader, ZP_IMPORT_DEPRECATED, "training.batch_size",
                            "write local_batch_size", "old name of local_batch_size");
     zp_fsdp_reader_count(reader,
@@ -159,9 +195,9 @@ read_training(const ZpFsdpReader *reader)
     if (config->reduced != ZP_DTYPE_FP32)
         zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, "training.mixed_precision_reduce",
                            "write float32", "torchtitan reduces in float32 only");
-    zp_fsdp_reader_boolean(
-        reader, &(ZpFsdpField){"training.enable_cpu_offload", MT, NULL, "false", NULL},
-        &config->offload_parameters);
+    zp_fsdp_reader_boolean(reader,
+                           &(ZpFsdpField){"training.enable_cpu_offload", MT, NULL, "false", NULL},
+                           &config->offload_parameters);
 }
 
 void

@@ -14,8 +14,7 @@ typedef struct {
 static ZpTree *read_value(Reader *reader);
 static void read_assignment(Reader *reader, ZpTree *table);
 
-static void complain(Reader *reader, const char *mend, const char *format, ...)
-    G_GNUC_PRINTF(3, 4);
+static void complain(Reader *reader, const char *mend, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 static void
 complain(Reader *reader, const char *mend, const char *format, ...)
@@ -143,6 +142,8 @@ read_name(Reader *reader)
 static ZpTree *
 add_member(Reader *reader, ZpTree *table, char *name, ZpTree *member)
 {
+    /* Tables count like values: finding one takes time that grows with their number. */
+    reader->finished = reader->finished || ++reader->n_values > ZP_TREE_MAX_VALUES;
     member->key = name;
     member->key_line = reader->line;
     member->key_column = 1;
@@ -373,8 +374,8 @@ read_line(Reader *reader, ZpTree *root, ZpTree **table, GHashTable *opened)
 ZpTree *
 zp_fsdp_toml_parse(const char *text, gsize length, ZpImportMessages *messages)
 {
-    Reader reader = {.p = text, .end = text + length, .line_start = text, .line = 1,
-                     .messages = messages};
+    Reader reader = {
+        .p = text, .end = text + length, .line_start = text, .line = 1, .messages = messages};
     int line;
     if (length > ZP_TREE_MAX_BYTES) {
         complain(&reader, NULL, "%" G_GSIZE_FORMAT " bytes: no settings file is that large",
@@ -389,7 +390,11 @@ zp_fsdp_toml_parse(const char *text, gsize length, ZpImportMessages *messages)
     g_autoptr(GHashTable) opened = g_hash_table_new(NULL, NULL);
     g_autoptr(ZpTree) root = zp_tree_new(ZP_TREE_OBJECT, 1, 1);
     ZpTree *table = root;
-    while (reader.p < reader.end && !reader.finished)
+    while (reader.p < reader.end && !reader.finished && !zp_import_message_is_full(messages))
         read_line(&reader, root, &table, opened);
+    if (reader.finished && zp_import_message_verdict(messages) != ZP_IMPORT_REFUSED) {
+        reader.failed = FALSE;
+        complain(&reader, NULL, "more than %d values and tables", ZP_TREE_MAX_VALUES);
+    }
     return g_steal_pointer(&root);
 }

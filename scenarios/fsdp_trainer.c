@@ -7,10 +7,23 @@
 #define MT (ZP_DS_EFFECT_MEMORY | ZP_DS_EFFECT_TIME)
 
 static const char *const config_keys[] = {
-    "version", "min_num_params", "transformer_layer_cls_to_wrap", "backward_prefetch",
-    "forward_prefetch", "limit_all_gathers", "use_orig_params", "sync_module_states",
-    "cpu_ram_efficient_loading", "activation_checkpointing", "reshard_after_forward",
-    "state_dict_type", "xla", "xla_fsdp_v2", "xla_fsdp_settings", "xla_fsdp_grad_ckpt", NULL,
+    "version",
+    "min_num_params",
+    "transformer_layer_cls_to_wrap",
+    "backward_prefetch",
+    "forward_prefetch",
+    "limit_all_gathers",
+    "use_orig_params",
+    "sync_module_states",
+    "cpu_ram_efficient_loading",
+    "activation_checkpointing",
+    "reshard_after_forward",
+    "state_dict_type",
+    "xla",
+    "xla_fsdp_v2",
+    "xla_fsdp_settings",
+    "xla_fsdp_grad_ckpt",
+    NULL,
 };
 
 /* `name` inside fsdp_config, with or without the old prefix. */
@@ -30,8 +43,9 @@ typedef struct {
 static void
 read_option(const ZpFsdpReader *reader, const char *word, Options *options)
 {
-    static const char *const names[] = {"full_shard", "shard_grad_op", "no_shard", "hybrid_shard",
-                                        "hybrid_shard_zero2", "auto_wrap", "offload"};
+    static const char *const names[] = {"full_shard",   "shard_grad_op",      "no_shard",
+                                        "hybrid_shard", "hybrid_shard_zero2", "auto_wrap",
+                                        "offload"};
     for (int i = 0; i < 5; i++) {
         if (strcmp(word, names[i]) != 0)
             continue;
@@ -137,10 +151,13 @@ read_config(const ZpFsdpReader *reader, const char *block, const Options *option
             config->reshard_after_forward ? ZP_FSDP_FULL_SHARD : ZP_FSDP_SHARD_GRAD_OP;
     zp_fsdp_reader_boolean(reader, &(ZpFsdpField){checkpoint, MT, NULL, "false", NULL}, &full);
     config->checkpoint = full ? ZP_FSDP_CHECKPOINT_FULL : ZP_FSDP_CHECKPOINT_NONE;
-    static const char *const start[] = {"sync_module_states", "fsdp_sync_module_states",
+    static const char *const start[] = {"sync_module_states",
+                                        "fsdp_sync_module_states",
                                         "cpu_ram_efficient_loading",
-                                        "fsdp_cpu_ram_efficient_loading", "state_dict_type",
-                                        "fsdp_state_dict_type", NULL};
+                                        "fsdp_cpu_ram_efficient_loading",
+                                        "state_dict_type",
+                                        "fsdp_state_dict_type",
+                                        NULL};
     static const char *const xla[] = {"xla", "xla_fsdp_v2", "xla_fsdp_settings",
                                       "xla_fsdp_grad_ckpt", NULL};
     g_autofree char *name = *block ? g_strndup(block, strlen(block) - 1) : g_strdup("");
@@ -222,8 +239,15 @@ void
 zp_fsdp_trainer_read(ZpFsdpReader *reader)
 {
     static const char *const known[] = {
-        "fsdp", "fsdp_config", "bf16", "fp16", "per_device_train_batch_size",
-        "gradient_accumulation_steps", "gradient_checkpointing", "deepspeed", NULL,
+        "fsdp",
+        "fsdp_config",
+        "bf16",
+        "fp16",
+        "per_device_train_batch_size",
+        "gradient_accumulation_steps",
+        "gradient_checkpointing",
+        "deepspeed",
+        NULL,
     };
     ZpFsdpConfig *config = reader->config;
     Options options = {0};

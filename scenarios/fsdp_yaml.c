@@ -57,6 +57,7 @@ place(Builder *builder, const yaml_event_t *event, ZpTree *value)
         return TRUE;
     }
     ZpTree *parent = builder->stack[builder->depth - 1];
+    g_assert(parent);
     if (parent->kind == ZP_TREE_ARRAY) {
         zp_tree_add(parent, value);
         return TRUE;
@@ -93,8 +94,8 @@ open_container(Builder *builder, const yaml_event_t *event, ZpTreeKind kind)
         complain(builder, &event->start_mark, "", NULL, "nested too deeply");
         return FALSE;
     }
-    ZpTree *tree = zp_tree_new(kind, (int)event->start_mark.line + 1,
-                               (int)event->start_mark.column + 1);
+    ZpTree *tree =
+        zp_tree_new(kind, (int)event->start_mark.line + 1, (int)event->start_mark.column + 1);
     if (!place(builder, event, tree))
         return FALSE;
     builder->stack[builder->depth++] = tree;

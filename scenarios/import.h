@@ -8,6 +8,7 @@
 #include "scenarios/import_row.h"
 
 #include <gio/gio.h>
+#include <json-glib/json-glib.h>
 
 typedef enum {
     ZP_IMPORT_UNKNOWN,
@@ -35,9 +36,9 @@ typedef struct {
 } ZpImportReport;
 
 /* Reads a file, an inline JSON text (it begins with "{"), or such a text in base64, as the
- * launchers accept them.  Fails only where nothing can be read (G_FILE_ERROR, G_IO_ERROR): what is wrong with
- * the content is in the report.  For MODEL and SCENARIO, which other readers check, the report
- * has the kind alone. */
+ * launchers accept them.  Fails only where nothing can be read (G_FILE_ERROR, G_IO_ERROR): what is
+ * wrong with the content is in the report.  For MODEL and SCENARIO, which other readers check, the
+ * report has the kind alone. */
 ZpImportReport *zp_import_check(const char *path, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 ZpImportReport *zp_import_check_in(const char *path, const ZpImportContext *context,
                                    GError **error) G_GNUC_WARN_UNUSED_RESULT;
@@ -48,8 +49,8 @@ void zp_import_report_free(ZpImportReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpImportReport, zp_import_report_free)
 
 /* A file above 16 MiB is refused without being read (G_IO_ERROR_MESSAGE_TOO_LARGE). */
-gboolean zp_import_read(const char *path, char **text, gsize *length, GError **error)
-    G_GNUC_WARN_UNUSED_RESULT;
+gboolean zp_import_read(const char *path, char **text, gsize *length,
+                        GError **error) G_GNUC_WARN_UNUSED_RESULT;
 ZpImportKind zp_import_detect(const char *name, const char *text, gsize length);
 const char *zp_import_kind_name(ZpImportKind kind); /* "deepspeed", "accelerate", ... */
 
@@ -58,3 +59,5 @@ const char *zp_import_kind_name(ZpImportKind kind); /* "deepspeed", "accelerate"
  *  "keys":[{"key","value","unit","effect","origin","reason","line","ignored"}]}. */
 char *zp_import_report_text(const ZpImportReport *report);
 char *zp_import_report_json(const ZpImportReport *report);
+/* The members of that object, for an object that has more. */
+void zp_import_report_members(const ZpImportReport *report, JsonBuilder *builder);

@@ -30,17 +30,30 @@ detect_json(const ZpTree *root)
         "fsdp", "fsdp_config", "per_device_train_batch_size", "output_dir", "deepspeed", NULL,
     };
     static const char *const fsdp_config[] = {
-        "transformer_layer_cls_to_wrap", "fsdp_transformer_layer_cls_to_wrap", "min_num_params",
-        "fsdp_min_num_params", "fsdp_version", "backward_prefetch", "reshard_after_forward",
-        "fsdp_auto_wrap_policy", "fsdp_sharding_strategy", "use_orig_params", NULL,
+        "transformer_layer_cls_to_wrap",
+        "fsdp_transformer_layer_cls_to_wrap",
+        "min_num_params",
+        "fsdp_min_num_params",
+        "fsdp_version",
+        "backward_prefetch",
+        "reshard_after_forward",
+        "fsdp_auto_wrap_policy",
+        "fsdp_sharding_strategy",
+        "use_orig_params",
+        NULL,
     };
     static const char *const deepspeed[] = {
-        "zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu", "fp16", "bf16",
-        "gradient_accumulation_steps", NULL,
+        "zero_optimization",
+        "train_batch_size",
+        "train_micro_batch_size_per_gpu",
+        "fp16",
+        "bf16",
+        "gradient_accumulation_steps",
+        NULL,
     };
     static const char *const model[] = {
-        "model_type", "architectures", "hidden_size", "n_embd", "d_model", "num_hidden_layers",
-        NULL,
+        "model_type", "architectures",     "hidden_size", "n_embd",
+        "d_model",    "num_hidden_layers", NULL,
     };
     if (zp_tree_find(root, "zero_optimization"))
         return ZP_IMPORT_DEEPSPEED;
@@ -56,8 +69,8 @@ static ZpImportKind
 detect_sections(const char *text, gsize length, gboolean toml)
 {
     static const char *const titan[] = {
-        "parallelism", "activation_checkpoint", "job", "lr_scheduler", "float8", "metrics",
-        "profiling", "experimental", "comm", NULL,
+        "parallelism", "activation_checkpoint", "job",  "lr_scheduler", "float8", "metrics",
+        "profiling",   "experimental",          "comm", NULL,
     };
     const char *end = text + length;
     for (const char *line = text; line && line < end;) {

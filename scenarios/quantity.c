@@ -6,7 +6,7 @@
 
 #include "scenarios/quantity_number.h"
 
-G_DEFINE_QUARK(zp - quantity - error - quark, zp_quantity_error)
+G_DEFINE_QUARK(zp_quantity_error_quark, zp_quantity_error)
 
 /* The nearest double text that reads back as `value`. */
 static const char *
@@ -40,19 +40,23 @@ zp_quantity_parse_count(const char *text, const char *unit, gint64 *value, GErro
     return zp_quantity_number_integer(&number, 0, 0, FALSE, text, "a whole number", value, error);
 }
 
+/* Short numbers with many zeros read better as 7.5e9. */
 char *
 zp_quantity_print_count(gint64 value, const char *unit)
 {
+    char digits[24], text[32];
     gint64 mantissa = value;
     int zeros = 0;
-    while (mantissa != 0 && mantissa % 10 == 0) {
-        mantissa /= 10;
+    for (; mantissa != 0 && mantissa % 10 == 0; mantissa /= 10)
         zeros++;
-    }
-    g_autofree char *digits = zeros >= 6
-                                  ? g_strdup_printf("%" G_GINT64_FORMAT "e%d", mantissa, zeros)
-                                  : g_strdup_printf("%" G_GINT64_FORMAT, value);
-    return unit ? g_strconcat(digits, " ", unit, NULL) : g_steal_pointer(&digits);
+    g_snprintf(digits, sizeof digits, "%" G_GINT64_FORMAT, mantissa);
+    int n = (int)strlen(digits);
+    if (n <= 4 && zeros + n > 6)
+        g_snprintf(text, sizeof text, "%c%s%se%d", digits[0], n > 1 ? "." : "", digits + 1,
+                   zeros + n - 1);
+    else
+        g_snprintf(text, sizeof text, "%" G_GINT64_FORMAT, value);
+    return g_strconcat(text, unit ? " " : NULL, unit, NULL);
 }
 
 /* --- units --- */
@@ -263,14 +267,14 @@ zp_quantity_print_time(ZpTime time_ps)
         size = next;
         unit++;
     }
-    char fraction[16] = "";
-    if (time_ps % size != 0) {
-        g_snprintf(fraction, sizeof fraction, ".%0*" G_GINT64_FORMAT, unit->power10,
-                   time_ps % size);
-        for (gsize n = strlen(fraction); fraction[n - 1] == '0'; n--)
-            fraction[n - 1] = '\0';
-    }
-    return g_strdup_printf("%" G_GINT64_FORMAT "%s %s", time_ps / size, fraction, unit->name);
+    gint64 rest = time_ps % size;
+    int digits = unit->power10;
+    for (; rest != 0 && rest % 10 == 0; rest /= 10)
+        digits--;
+    if (rest != 0)
+        return g_strdup_printf("%" G_GINT64_FORMAT ".%0*" G_GINT64_FORMAT " %s", time_ps / size,
+                               digits, rest, unit->name);
+    return g_strdup_printf("%" G_GINT64_FORMAT " %s", time_ps / size, unit->name);
 }
 
 gboolean

@@ -4,7 +4,7 @@
 
 #include "scenarios/nearest.h"
 
-G_DEFINE_QUARK(zp - schema - error - quark, zp_schema_error)
+G_DEFINE_QUARK(zp_schema_error_quark, zp_schema_error)
 
 const ZpSchemaKey *
 zp_schema_key(ZpSchemaId id)

@@ -1,6 +1,7 @@
 /* The table itself.  Defaults that stand for measurements say so in their help; `zeropeak list`
  * shows the catalogue's sources. */
 #include "models/architecture.h"
+#include "scenarios/scenario.h"
 #include "scenarios/schema.h"
 
 #define ROW(id_, section_, key_, ...) \
@@ -32,7 +33,8 @@
 #define STORED ((FLOATS & ~BIT(TF32)) | BIT(FP8) | BIT(INT8) | BIT(INT4))
 
 #define MAX_DIMENSION ((gint64)1 << 32)
-#define MAX_ELEMENTS ((gint64)1 << 56)
+#define MAX_LAYERS ZP_SCENARIO_MAX_LAYERS
+#define MAX_ELEMENTS ZP_SCENARIO_MAX_ELEMENTS
 
 static const ZpSchemaChoice norms[] = {
     {"rmsnorm", FALSE, "a weight, no bias"},
@@ -78,10 +80,10 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("A model known by its size alone: equal layers, 2 FLOP per parameter and token, no "
               "activations",
               "7e9")),
-    ROW(PIECES, "model", "pieces", COUNT(NULL, 1, 100000), BY("1"), SHAPES,
+    ROW(PIECES, "model", "pieces", COUNT(NULL, 1, MAX_LAYERS), BY("1"), SHAPES,
         MEANS("Equal layers that total_parameters is cut into (the first take the remainder)",
               "32")),
-    ROW(LAYERS, "model", "layers", COUNT(NULL, 1, 100000), SHAPES,
+    ROW(LAYERS, "model", "layers", COUNT(NULL, 1, MAX_LAYERS), SHAPES,
         MEANS("Transformer blocks", "32")),
     ROW(HIDDEN, "model", "hidden", COUNT(NULL, 1, MAX_DIMENSION), SHAPES,
         MEANS("Width of the residual stream", "4096")),
@@ -122,7 +124,7 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
 
     ROW(LAYER_PARAMETERS, "layer", "parameters", COUNT("elements", 0, MAX_ELEMENTS), SHAPES,
         MEANS("Parameters of this layer (required)", "218112000")),
-    ROW(LAYER_REPEAT, "layer", "repeat", COUNT(NULL, 1, 100000), BY("1"), SHAPES,
+    ROW(LAYER_REPEAT, "layer", "repeat", COUNT(NULL, 1, MAX_LAYERS), BY("1"), SHAPES,
         MEANS("How many such layers follow one another", "32")),
     ROW(LAYER_FLOPS, "layer", "flops_per_token", COUNT("FLOP", 0, MAX_ELEMENTS),
         AUTO("2 x parameters"), SHAPES, MEANS("Forward operations per token", "436224000")),

@@ -93,8 +93,7 @@ check_verdict(const char *dir, const Case *test)
         checks++;
         for (guint m = 0; report && m < report->messages->list->len; m++) {
             const ZpImportMessage *message = report->messages->list->pdata[m];
-            if (message->severity == ZP_IMPORT_ERROR &&
-                !strstr(message->text, "unknown key"))
+            if (message->severity == ZP_IMPORT_ERROR && !strstr(message->text, "unknown key"))
                 fail(test->file, "refused for an old version too");
         }
     }

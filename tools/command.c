@@ -1,5 +1,6 @@
 #include "tools/command.h"
 
+#include <gio/gio.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +66,44 @@ zp_command_options_clear(ZpCommandOptions *options)
     g_free(options->output);
     g_free(options->kind);
     g_free(options->title);
-    g_free(options->key);
+    g_free(options->axis);
+    g_free(options->sweep);
+}
+
+static int
+plot_exit(int code)
+{
+    switch ((ZpPlotError)code) {
+    case ZP_PLOT_ERROR_KIND:
+    case ZP_PLOT_ERROR_FORMAT:
+        return ZP_EXIT_USAGE;
+    case ZP_PLOT_ERROR_DATA:
+        return ZP_EXIT_INPUT;
+    case ZP_PLOT_ERROR_WRITE:
+        return ZP_EXIT_IO;
+    case ZP_PLOT_ERROR_GNUPLOT:
+        break;
+    }
+    return ZP_EXIT_PLOT;
+}
+
+static int
+store_exit(int code)
+{
+    switch ((ZpStoreError)code) {
+    case ZP_STORE_ERROR_FOREIGN:
+    case ZP_STORE_ERROR_VERSION:
+    case ZP_STORE_ERROR_CORRUPT:
+        return ZP_EXIT_DATABASE;
+    case ZP_STORE_ERROR_MISSING:
+        return ZP_EXIT_INPUT;
+    case ZP_STORE_ERROR_OPEN:
+    case ZP_STORE_ERROR_WRITE:
+    case ZP_STORE_ERROR_BUSY:
+    case ZP_STORE_ERROR_QUERY:
+        break;
+    }
+    return ZP_EXIT_IO;
 }
 
 int
@@ -80,11 +118,9 @@ zp_command_exit_code(const GError *error)
         error->domain == ZP_CHECKS_ERROR)
         return ZP_EXIT_CHECK;
     if (error->domain == ZP_STORE_ERROR)
-        return error->code == ZP_STORE_ERROR_FOREIGN || error->code == ZP_STORE_ERROR_VERSION
-                   ? ZP_EXIT_DATABASE
-                   : ZP_EXIT_IO;
+        return store_exit(error->code);
     if (error->domain == ZP_PLOT_ERROR)
-        return ZP_EXIT_PLOT;
+        return plot_exit(error->code);
     if (error->domain == G_FILE_ERROR || error->domain == G_IO_ERROR ||
         g_error_matches(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_IO) ||
         g_error_matches(error, ZP_SCENARIO_ERROR, ZP_SCENARIO_ERROR_IO))

@@ -26,11 +26,11 @@ const ZpCommandExit *zp_command_exits(gsize *n);
 /* Values of all options of all commands; a command reads those it lists. */
 typedef struct {
     char **set;
-    char *database, *output, *kind, *title, *key;
+    char *database, *output, *kind, *title, *axis, *sweep;
     char **runs;
-    gboolean json, csv, trace, tape, dump, markdown;
+    gboolean json, csv, trace, tape, dump, script;
     gboolean no_database, require_fit, why, no_color;
-    int jobs, top, rank;
+    int jobs, top;
 } ZpCommandOptions;
 
 void zp_command_options_clear(ZpCommandOptions *options);

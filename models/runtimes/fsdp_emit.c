@@ -76,7 +76,7 @@ gint32
 zp_fsdp_emit_collective_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes, gint8 group)
 {
     const ZpTapeGroup *ranks = &emit->tape->groups[group];
-    if (ranks->size == 1 || bytes == 0)
+    if (bytes == 0)
         return ZP_TAPE_NONE;
     ZpTapeWork work = {
         .bytes = bytes,

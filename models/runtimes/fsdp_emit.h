@@ -22,7 +22,6 @@ typedef struct {
     gint32 *logits;        /* by layer */
     gint32 *recomputed;    /* by layer */
     gboolean *region_done; /* by region: recomputed in this backward */
-    gint32 *first_state;   /* by parameter: optimizer states, NONE before the first step */
 } ZpFsdpEmit;
 
 /* Declares links, groups and units, takes scratch memory. */
@@ -59,8 +58,8 @@ zp_fsdp_emit_drop(ZpFsdpEmit *emit, int stream, gint32 *buffer)
     *buffer = ZP_TAPE_NONE;
 }
 
-/* Works, each to be made once and launched as often as needed.  A collective of a group of one or
- * of no bytes is ZP_TAPE_NONE. */
+/* Works, each to be made once and launched as often as needed.  A collective of no bytes is
+ * ZP_TAPE_NONE, and launching that does nothing. */
 gint32 zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes);
 gint32 zp_fsdp_emit_collective_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes, gint8 group);
 gint32 zp_fsdp_emit_transfer_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes);

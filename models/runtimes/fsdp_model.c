@@ -120,7 +120,7 @@ push_mark(Builder *builder, ZpFsdpStepKind kind, gint32 unit)
     push_step(builder, (ZpFsdpStep){.kind = (guint8)kind, .unit = unit, .region = ZP_FSDP_NONE});
 }
 
-/* One module's parameters; in backward their gradients appear together, last parameter first. */
+/* One module's parameters: in backward their gradients appear together. */
 static void
 push_uses(Builder *builder, gint32 layer, const gint32 *parameters, gint32 n)
 {

@@ -23,7 +23,7 @@ next_random(guint64 *state)
 static double
 hold(guint32 n, gboolean ties, ZpTime *last)
 {
-    enum { TABLE = 4096 };
+    enum { TABLE = 1 << 16 }; /* longer than a branch predictor remembers */
     static ZpTime increments[TABLE];
     guint64 state = 88172645463325252u;
     for (guint32 i = 0; i < TABLE; i++)

@@ -156,6 +156,24 @@ is_in_any(const char *module, JsonArray *ancestors)
     return FALSE;
 }
 
+/* Is a module inside a unit?  FSDP1's units are named after their one module. */
+static gboolean
+is_in_unit(const char *module, JsonObject *unit)
+{
+    if (json_object_has_member(unit, "modules"))
+        return is_in_any(module, list(unit, "modules"));
+    return flag(unit, "root", FALSE) || is_inside(module, interned(unit, "name"));
+}
+
+static const char *
+module_of(JsonObject *unit)
+{
+    JsonArray *modules = list(unit, "modules");
+    if (length(modules) > 0)
+        return json_array_get_string_element(modules, 0);
+    return flag(unit, "root", FALSE) ? "" : interned(unit, "name");
+}
+
 static JsonArray *
 checkpointed(Reader *reader, const char *key)
 {
@@ -190,11 +208,10 @@ find_spans(Reader *reader)
 {
     for (guint u = 0; u < reader->plan->units->len; u++) {
         JsonObject *object = json_array_get_object_element(reader->units, u);
-        JsonArray *modules = list(object, "modules");
         gint32 first = -1, last = -1;
         for (guint i = 0; i < reader->operations->len; i++) {
             const Operation *operation = &g_array_index(reader->operations, Operation, i);
-            if (!is_in_any(operation->module, modules))
+            if (!is_in_unit(operation->module, object))
                 continue;
             last = (gint32)i;
             if (first < 0)
@@ -306,7 +323,7 @@ add_region(Reader *reader, const char *module, gboolean with_unit)
                 g_array_index(reader->operations, Operation, (guint)operation).module, module);
         } else {
             JsonObject *unit = json_array_get_object_element(reader->units, (guint)step->unit);
-            const char *own = json_array_get_string_element(list(unit, "modules"), 0);
+            const char *own = module_of(unit);
             covered = is_inside(own, module) && (with_unit || strcmp(own, module) != 0);
         }
         if (!covered)

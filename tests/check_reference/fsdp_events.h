@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
     GArray *events;        /* FsdpEvent */
     GHashTable *start;     /* buffer name -> GINT64 in g_new0(gint64): bytes at the start */
-    gint64 start_bytes;
+    gint64 start_bytes, end_bytes;
     GArray *peaks;         /* FsdpPeak */
     gint64 peak_bytes;
 } FsdpHistory;

@@ -56,7 +56,13 @@ cp foreign.db before.db
 expect 5 'foreign.db' "$program" run ok.ini --database foreign.db
 cmp -s foreign.db before.db || { echo "FAIL: a foreign file was changed"; failed=1; }
 expect 4 'nowhere' "$program" run ok.ini --database nowhere/x.db
-expect 4 '' "$program" run ok.ini --database /dev/full
+expect 5 'not a run database' "$program" run ok.ini --database /dev/full
+# A file-size limit stands for the full disk: a new file does not stay, an old one does not change.
+expect 4 '' bash -c "trap '' XFSZ; ulimit -f 40; $program run ok.ini --database full.db"
+if [ -e full.db ] && [ "$(sqlite3 full.db 'select count(*) from run' 2>/dev/null)" != 0 ]; then
+    echo "FAIL: half a run stayed on a full disk"
+    failed=1
+fi
 expect 4 'disk full|cannot write' bash -c "$program run ok.ini --no-database --json >/dev/full"
 expect 0 'recorded as run 1' "$program" run ok.ini --database mine.db
 expect 0 'recorded as run 2' "$program" run ok.ini --database mine.db --set zero.stage=2
@@ -64,7 +70,7 @@ expect 5 '' bash -c "sqlite3 mine.db 'pragma user_version = 999' && $program run
 
 # Plots leave nothing behind when they fail.
 expect 4 '' "$program" plot missing.db --kind memory --output x.svg
-expect 2 'kind' "$program" plot mine.db --kind nonsense --output x.svg
+expect 2 "no plot 'nonsense'" "$program" plot mine.db --kind nonsense --output x.svg
 [ ! -e x.svg ] || { echo "FAIL: a failed plot left a file"; failed=1; }
 
 # Ctrl-C in a long sweep: exit 130, the database as before.
