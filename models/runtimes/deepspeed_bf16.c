@@ -22,7 +22,7 @@ begin(ZpDsProgram *program)
     ZpDs *ds = &program->ds;
     StageBf16 *state = g_new0(StageBf16, 1);
     program->state = state;
-    state->groups = g_new0(ZpDsFlatGroup, program->n_groups);
+    state->groups = g_new0(ZpDsFlatGroup, (gsize)program->n_groups);
     zp_ds_program_broadcast_model(program);
     for (gint32 g = 0; g < program->n_groups; g++) {
         g_autoptr(GArray) ids = zp_ds_program_group(program, g);

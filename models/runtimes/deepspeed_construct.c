@@ -27,8 +27,8 @@ move_model(ZpDsProgram *program)
 {
     ZpDs *ds = &program->ds;
     gint32 n = (gint32)program->tree->parameters->len;
-    gint32 *on_device = g_new(gint32, MAX(n, 1));
-    g_autofree gint32 *on_host = g_new(gint32, MAX(n, 1));
+    gint32 *on_device = g_new(gint32, (gsize)MAX(n, 1));
+    g_autofree gint32 *on_host = g_new(gint32, (gsize)MAX(n, 1));
     for (gint32 id = 0; id < n; id++)
         on_host[id] =
             zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_UNSHARDED,
@@ -146,7 +146,7 @@ build_partitioned(ZpDsProgram *program, gint32 *partitions)
     const ZpDsTree *tree = program->tree;
     for (gint32 m = 0; m < (gint32)tree->modules->len; m++) {
         const ZpDsModule *module = zp_ds_tree_module(tree, m);
-        g_autofree gint32 *full = g_new(gint32, MAX(module->n_own, 1));
+        g_autofree gint32 *full = g_new(gint32, (gsize)MAX(module->n_own, 1));
         for (gint32 i = 0; i < module->n_own; i++) {
             gint32 id = g_array_index(tree->owned, gint32, (guint)(module->first_own + i));
             gint64 n = zp_ds_program_elements(program, id);
@@ -238,7 +238,7 @@ construct_stage3(ZpDsProgram *program)
     ZpDs *ds = &program->ds;
     const ZpDs3 *state = program->state;
     gint32 n = (gint32)program->tree->parameters->len;
-    g_autofree gint32 *partitions = g_new(gint32, MAX(n, 1));
+    g_autofree gint32 *partitions = g_new(gint32, (gsize)MAX(n, 1));
     for (gint32 id = 0; id < n; id++)
         partitions[id] = ZP_TAPE_NONE;
     if (ds->settings->zero_init)

@@ -157,7 +157,7 @@ step_wrapped(ZpDsProgram *program)
     ZpDs *ds = &program->ds;
     const Stage0 *state = program->state;
     guint8 stream = ZP_DS_STREAM_COMPUTE;
-    gint32 *flats = g_new(gint32, program->n_groups);
+    gint32 *flats = g_new(gint32, (gsize)program->n_groups);
     for (gint32 g = 0; g < program->n_groups; g++) {
         g_autoptr(GArray) ids = zp_ds_program_group(program, g);
         gint64 elements = group_elements(program, g);
