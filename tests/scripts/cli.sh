@@ -14,7 +14,7 @@ expect() {
     shift 2
     timeout 60 "$@" >out 2>err
     local got=$?
-    if [ "$got" -ne "$code" ] || ! cat out err | grep -qE -- "$pattern"; then
+    if [ "$got" -ne "$code" ] || ! grep -qE -- "$pattern" out err; then
         echo "FAIL: $*"
         echo "  exit $got, expected $code, pattern '$pattern'"
         head -5 out err
