@@ -136,6 +136,17 @@ build(JsonObject *root, const char *text, const char *name, const ZpArchitecture
     return model;
 }
 
+/* json-glib says "<data>:3:1: Parse error: ...". */
+static void
+report_syntax(const char *message, GError **error)
+{
+    const char *at = strchr(message, ':');
+    gint64 line = at ? g_ascii_strtoll(at + 1, NULL, 10) : 0;
+    const char *why = strstr(message, ": ");
+    g_set_error(error, ZP_HF_ERROR, ZP_HF_ERROR_SYNTAX, "line %" G_GINT64_FORMAT ": not JSON: %s",
+                MAX(line, 1), why ? why + 2 : message);
+}
+
 static JsonParser *
 parse(const char *json, gssize length, char **text, GError **error)
 {
@@ -146,8 +157,7 @@ parse(const char *json, gssize length, char **text, GError **error)
     g_autoptr(JsonParser) parser = json_parser_new_immutable();
     g_autoptr(GError) syntax = NULL;
     if (!json_parser_load_from_data(parser, *text, (gssize)size, &syntax)) {
-        g_set_error(error, ZP_HF_ERROR, ZP_HF_ERROR_SYNTAX, "line %d: not JSON",
-                    (int)json_parser_get_current_line(parser));
+        report_syntax(syntax->message, error);
         return NULL;
     }
     JsonNode *root = json_parser_get_root(parser);

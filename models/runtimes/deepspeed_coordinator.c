@@ -29,6 +29,12 @@ typedef struct {
     gint32 parameter, step;
 } Traced;
 
+/* A release decision: which needs of a module may go at a step of the trace. */
+typedef struct {
+    gint32 module, previous; /* index of the step's memo before, or -1 */
+    guint offset;            /* in decisions */
+} Memo;
+
 struct _ZpDsCoordinator {
     const ZpDsTree *tree;
     ZpDsCoordinatorConfig config;
@@ -47,9 +53,10 @@ struct _ZpDsCoordinator {
     GArray *registry; /* gint32 ds_ids in flight, in order of insertion */
     GArray *scratch;  /* gint32 ds_ids of one batch */
     gint32 n_gathers;
-    GArray *backward;   /* gint32 modules in backward, in order of insertion */
-    GArray **recompute; /* by module: frozen ds_ids fetched for it in a recomputation, or NULL */
-    GHashTable *memo;   /* module << 32 | step -> offset in decisions, plus 1 */
+    GArray *backward;     /* gint32 modules in backward, in order of insertion */
+    GArray **recompute;   /* by module: frozen ds_ids fetched for it in a recomputation, or NULL */
+    GArray *memo_of_step; /* gint32: last memo of each step of the trace, or -1 */
+    GArray *memos;        /* Memo */
     GByteArray *decisions;
     const char *error;
 };
@@ -93,7 +100,8 @@ zp_ds_coordinator_new(const ZpDsTree *tree, const ZpDsCoordinatorConfig *config)
     self->scratch = g_array_new(FALSE, FALSE, sizeof(gint32));
     self->backward = g_array_new(FALSE, FALSE, sizeof(gint32));
     self->recompute = g_new0(GArray *, tree->modules->len);
-    self->memo = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    self->memo_of_step = g_array_new(FALSE, FALSE, sizeof(gint32));
+    self->memos = g_array_new(FALSE, FALSE, sizeof(Memo));
     self->decisions = g_byte_array_new();
     return self;
 }
@@ -116,7 +124,8 @@ zp_ds_coordinator_free(ZpDsCoordinator *self)
     g_array_unref(self->registry);
     g_array_unref(self->scratch);
     g_array_unref(self->backward);
-    g_hash_table_unref(self->memo);
+    g_array_unref(self->memo_of_step);
+    g_array_unref(self->memos);
     g_byte_array_unref(self->decisions);
     g_free(self);
 }
@@ -486,16 +495,41 @@ fetch(ZpDsCoordinator *self, gint32 index, gboolean recompute)
 
 /* Release */
 
+static const Memo *
+find_memo(const ZpDsCoordinator *self, gint32 module)
+{
+    if ((guint)self->step_id >= self->memo_of_step->len)
+        return NULL;
+    for (gint32 m = g_array_index(self->memo_of_step, gint32, self->step_id); m >= 0;) {
+        const Memo *memo = &g_array_index(self->memos, Memo, m);
+        if (memo->module == module)
+            return memo;
+        m = memo->previous;
+    }
+    return NULL;
+}
+
+static void
+remember(ZpDsCoordinator *self, gint32 module, guint offset)
+{
+    const gint32 none = -1;
+    while (self->memo_of_step->len <= (guint)self->step_id)
+        g_array_append_val(self->memo_of_step, none);
+    gint32 *last = &g_array_index(self->memo_of_step, gint32, self->step_id);
+    Memo memo = {module, *last, offset};
+    *last = (gint32)self->memos->len;
+    g_array_append_val(self->memos, memo);
+}
+
 /* Which of the module's needs may be released at this step of the trace.  The decision is
  * memoised for ever, even when the trace is recorded again. */
 static const guint8 *
 decide_release(ZpDsCoordinator *self, gint32 index)
 {
     const ZpDsModule *module = zp_ds_tree_module(self->tree, index);
-    gint64 key = (gint64)index << 32 | (gint64)self->step_id;
-    gpointer found = g_hash_table_lookup(self->memo, &key);
-    if (found != NULL)
-        return self->decisions->data + GPOINTER_TO_UINT(found) - 1;
+    const Memo *known = find_memo(self, index);
+    if (known != NULL)
+        return self->decisions->data + known->offset;
     guint offset = self->decisions->len;
     g_byte_array_set_size(self->decisions, offset + (guint)module->n_need);
     guint8 *decision = self->decisions->data + offset;
@@ -531,9 +565,7 @@ decide_release(ZpDsCoordinator *self, gint32 index)
         }
         traversed += module->leaf ? visited->subtree_elements : own;
     }
-    gint64 *stored = g_new(gint64, 1);
-    *stored = key;
-    g_hash_table_insert(self->memo, stored, GUINT_TO_POINTER(offset + 1));
+    remember(self, index, offset);
     return decision;
 }
 
