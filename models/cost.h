@@ -1,4 +1,23 @@
-/* Cost models: how long work takes.  Functions of structs: no clock, no state, no I/O. */
+/* Cost models: how long work takes.  Functions of structs: no clock, no state, no I/O.
+ *
+ * Collectives.  Message bytes S follow nccl-tests (doc/PERFORMANCE.md): the output of an
+ * all-gather, the input of a reduce-scatter, the buffer of all others.  Each rank puts on its link
+ *
+ *     all-reduce                                   2 (n-1)/n S
+ *     all-gather, reduce-scatter, all-to-all         (n-1)/n S
+ *     broadcast, reduce                                      S
+ *
+ * (rings: Thakur, Rabenseifner and Gropp 2005), rounded up to a byte.  Time = latency + wire bytes
+ * / bandwidth.
+ *
+ * Bandwidth.  Ranks are numbered node by node, and member i of a group is rank i x stride (groups
+ * start at a node's boundary).  A group inside a node is bound by the scale-up link.  One that
+ * spans nodes visits them one after the other, so that a node's NICs carry one flow of the ring in
+ * each direction: a group of contiguous ranks (stride 1) has the whole node's network to itself.
+ * Groups of stride s come as s interleaved groups, min(s, GPUs per node) of them on every node and
+ * active together, and share the NICs: with a member on each node only (s >= GPUs per node) a GPU
+ * has the node's network / GPUs per node.  The slower of link (where two members share a node) and
+ * NIC share bounds the ring.  Without a scale-up link the host link is the path inside a node. */
 #pragma once
 
 #include "models/job.h"
@@ -8,20 +27,23 @@
 typedef enum { ZP_LINK_SCALE_UP, ZP_LINK_NETWORK, ZP_LINK_HOST, ZP_N_LINKS } ZpLink;
 
 typedef struct {
-    ZpTime fixed_ps, solo_ps;
-    gint64 wire_bytes; /* each rank puts on the link */
+    ZpTime fixed_ps, solo_ps; /* latency; transfer alone on the link.  Saturate at ZP_TIME_MAX */
+    gint64 wire_bytes;        /* each rank puts on the link; saturates at G_MAXINT64 */
     ZpLink link;
     const char *rule; /* which rule priced it: "ring inside a node" */
 } ZpCost;
 
-/* A collective of `bytes` message bytes (nccl-tests convention: all-gather output, reduce-scatter
- * input, all-reduce buffer) among `size` ranks, `stride` apart in the world.  Ring: wire bytes
- * (n-1)/n x bytes (twice for all-reduce); time = latency + wire / bandwidth, the bandwidth of the
- * slowest link on the ring.  size 1 costs nothing.  Source: semantics of nccl-tests
- * doc/PERFORMANCE.md; Thakur et al. 2005 for the ring. */
+/* A collective of `bytes` message bytes among `size` ranks, `stride` apart in the world.  size 1
+ * costs nothing.  A link of no bandwidth takes for ever (ZP_TIME_MAX). */
 ZpCost zp_cost_collective(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 size,
                           gint32 stride);
-/* Roofline: max(flops / achieved flops, bytes / achieved bandwidth) + kernel latency. */
+
+/* Bytes each rank puts on the link (the table above). */
+gint64 zp_cost_wire_bytes(ZpKind kind, gint64 bytes, gint32 size);
+
+/* Roofline: max(flops / achieved flops, bytes / achieved bandwidth) + kernel latency (Williams,
+ * Waterman and Patterson 2009). */
 ZpTime zp_cost_kernel(const ZpDevice *device, double flops, double bytes);
-/* A transfer over the host link. */
+
+/* A transfer over the host link: wire bytes = bytes, no latency of its own. */
 ZpCost zp_cost_transfer(const ZpNetwork *network, ZpKind kind, gint64 bytes);

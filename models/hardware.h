@@ -16,39 +16,50 @@ typedef struct {
     double gemm_flops; /* best achieved bf16 matrix product, 0: unknown */
     double memory_bytes_per_s, memory_measured_bytes_per_s;
     double link_bytes_per_s; /* scale-up, per direction and GPU; 0: PCIe only */
+    double pair_bytes_per_s; /* measured between one pair, 0: unknown */
     double ring_bytes_per_s; /* measured 8-GPU bus bandwidth, 0: unknown */
+    double nvls_bytes_per_s; /* the same for all-reduce in the switch, 0: unknown */
     double host_to_device_bytes_per_s, device_to_host_bytes_per_s;
     int pcie_generation, sm_count;
-    ZpEvidence memory, flops, bandwidth, link, host_link;
+    ZpEvidence memory, flops, bandwidth, link, host_link; /* of the figures used by default */
 } ZpGpu;
 
 typedef struct {
     const char *name;           /* "DGX-A100" */
     int gpus;                   /* per node */
-    double network_bytes_per_s; /* all NICs of the node, per direction */
-    const char *gpu;            /* the GPU it comes with */
-    ZpEvidence network;
+    double network_bytes_per_s; /* all NICs of the node, per direction; 0: a node without */
+    int nics;
+    double nic_bytes_per_s;
+    double measured_bytes_per_s;        /* bus bandwidth seen on it: see its source; 0: unknown */
+    const char *gpu;                    /* the GPU it comes with */
+    ZpEvidence network, node, measured; /* node: the GPU count */
 } ZpNode;
 
 /* One named entry of memory outside the allocator. */
 typedef struct {
-    const char *name; /* "context", "communicator", "workspace" */
+    const char *name; /* "context", "communicator", "further communicators", "workspace" */
     gint64 bytes;
     ZpEvidence evidence;
 } ZpOverhead;
 
 typedef struct _ZpHardware ZpHardware; /* the parsed catalogue */
 
-/* The built-in catalogue (models/catalog/hardware.csv, embedded).  Aborts on a broken built-in. */
+/* The built-in catalogue (models/catalog/hardware.csv, embedded).  Aborts on a broken built-in.
+ *
+ * Memory is what the framework reports as total where that is known, else what the driver reports,
+ * else the marketed figure.  Host link bandwidths nobody measured are derived from the PCIe
+ * generation: 12, 25 and 53 GB/s for 3, 4 and 5, as measured on others. */
 ZpHardware *zp_hardware_load(void);
 void zp_hardware_free(ZpHardware *hardware);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpHardware, zp_hardware_free)
 
-/* Names are matched without case; catalogue names and common aliases ("A100-80", "A100-SXM-80"). */
+/* Names are matched without case, blanks, '-' and '_': catalogue names ("A100-SXM-80") and common
+ * aliases ("A100-80", "RTX 4090").  NULL if unknown. */
 const ZpGpu *zp_hardware_gpu(const ZpHardware *hardware, const char *name);
 const ZpNode *zp_hardware_node(const ZpHardware *hardware, const char *name);
 const ZpGpu *zp_hardware_gpus(const ZpHardware *hardware, gsize *n);
 const ZpNode *zp_hardware_nodes(const ZpHardware *hardware, gsize *n);
-/* Default overhead entries for a GPU and number of communicators; fills up to n_max, returns n. */
+/* Default overhead entries for a GPU and number of communicators (first one, all further ones in
+ * one entry); `gpu` NULL: any GPU.  Fills up to n_max, returns n. */
 gsize zp_hardware_overheads(const ZpHardware *hardware, const ZpGpu *gpu, int n_communicators,
                             ZpOverhead *entries, gsize n_max);

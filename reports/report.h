@@ -22,3 +22,19 @@ typedef struct {
     const GArray *live_set;      /* ZpPlayLive at the device peak, largest first; NULL: unknown */
     const char *const *warnings; /* NULL-terminated, or NULL */
 } ZpReportRun;
+
+/* A sweep: what its points share, and the keys that vary. */
+typedef struct {
+    const char *name, *source;
+    const ZpReportInput *inputs; /* the base scenario's */
+    gsize n_inputs;
+    const char *const *axes; /* n_axes keys: "zero.stage" */
+    gsize n_axes;
+} ZpReportSweep;
+
+/* One point of a sweep: either a summary or the reason why it is refused. */
+typedef struct {
+    const char *const *values;    /* n_axes, as text */
+    const ZpStepSummary *summary; /* NULL when refused */
+    const char *error;            /* NULL unless refused */
+} ZpReportPoint;

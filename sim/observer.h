@@ -16,12 +16,12 @@ typedef struct {
     gint64 class_bytes; /* of class_id, after the change */
     gint32 instr;       /* ALLOC, FREE or RETAG in tape->instrs */
     gint32 rank;
-    guint8 class_id; /* the class that changed; RETAG reports two changes (-bytes, then +bytes) */
+    guint8 class_id; /* the class that changed; RETAG reports two: the class left, then the new */
     guint8 space;    /* ZpTapeSpace */
 } ZpObserverChange;
 
-/* Callbacks may be NULL.  Spans come in order of their end; changes in order of time, ties in
- * the order in which they happened.  The pointers are valid during the call only. */
+/* Callbacks may be NULL.  Spans (by their end) and changes come merged in order of time, ties in
+ * order of instruction, then of rank.  The pointers are valid during the call only. */
 typedef struct {
     void (*span)(const ZpTape *tape, const ZpObserverSpan *span, gpointer data);
     void (*change)(const ZpTape *tape, const ZpObserverChange *change, gpointer data);

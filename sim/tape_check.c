@@ -1,7 +1,7 @@
 /* The tape as text, and the rules every tape must keep. */
 #include "sim/tape.h"
 
-G_DEFINE_QUARK(zp - tape - error - quark, zp_tape_error)
+G_DEFINE_QUARK(zp_tape_error_quark, zp_tape_error)
 
 static const char *const op_names[] = {
     "alloc", "free", "retag", "use", "launch", "record", "wait", "sync",
@@ -14,6 +14,7 @@ typedef struct {
     guint8 *recorded;    /* event */
     gint32 *alloc_instr; /* buffer: its ALLOC */
     guint8 *class_now;   /* buffer: class after retags */
+    gint64 all_bytes;    /* of all allocations so far: no sum of live ones can overflow */
 } Walk;
 
 static gboolean
@@ -24,6 +25,24 @@ fail(GError **error, ZpTapeError code, gint32 instr, const char *what, gint32 in
 }
 
 static gboolean
+check_new_buffer(Walk *walk, gint32 i, GError **error)
+{
+    const ZpTape *tape = walk->tape;
+    gint32 index = tape->instrs[i].a;
+    const ZpTapeBuffer *buffer = &tape->buffers[index];
+    if (buffer->bytes < 0)
+        return fail(error, ZP_TAPE_ERROR_RANGE, i, "negative bytes in buffer", index);
+    if (buffer->class_id >= tape->vocabulary->n_classes ||
+        buffer->role >= tape->vocabulary->n_roles || buffer->space >= ZP_TAPE_N_SPACES)
+        return fail(error, ZP_TAPE_ERROR_RANGE, i, "class, role or space of buffer", index);
+    if (buffer->bytes > G_MAXINT64 - walk->all_bytes)
+        return fail(error, ZP_TAPE_ERROR_RANGE, i, "all bytes together pass int64 with buffer",
+                    index);
+    walk->all_bytes += buffer->bytes;
+    return TRUE;
+}
+
+static gboolean
 check_buffer(Walk *walk, gint32 i, GError **error)
 {
     const ZpTape *tape = walk->tape;
@@ -31,11 +50,13 @@ check_buffer(Walk *walk, gint32 i, GError **error)
     gint32 buffer = instr->a;
     if (buffer < 0 || buffer >= tape->n_buffers)
         return fail(error, ZP_TAPE_ERROR_RANGE, i, "no such buffer", buffer);
-    if (tape->buffers[buffer].bytes < 0)
-        return fail(error, ZP_TAPE_ERROR_RANGE, i, "negative bytes in buffer", buffer);
+    if (instr->clock > ZP_TAPE_CLOCK_DEVICE)
+        return fail(error, ZP_TAPE_ERROR_RANGE, i, "no such clock", instr->clock);
     if (instr->op == ZP_TAPE_ALLOC) {
         if (walk->live[buffer] != 0)
             return fail(error, ZP_TAPE_ERROR_BUFFER, i, "second allocation of buffer", buffer);
+        if (!check_new_buffer(walk, i, error))
+            return FALSE;
         walk->live[buffer] = 1;
         walk->alloc_instr[buffer] = i;
         walk->class_now[buffer] = tape->buffers[buffer].class_id;
@@ -51,6 +72,8 @@ check_buffer(Walk *walk, gint32 i, GError **error)
         walk->class_now[buffer] = (guint8)(instr->b & 0xff);
         if (walk->class_now[buffer] >= tape->vocabulary->n_classes)
             return fail(error, ZP_TAPE_ERROR_RANGE, i, "no such class", instr->b & 0xff);
+        if ((instr->b >> 8 & 0xff) >= tape->vocabulary->n_roles)
+            return fail(error, ZP_TAPE_ERROR_RANGE, i, "no such role", instr->b >> 8 & 0xff);
     }
     return TRUE;
 }
@@ -82,10 +105,12 @@ check_work(const ZpTape *tape, gint32 i, GError **error)
     const ZpTapeWork *work = &tape->works[index];
     if (work->fixed_ps < 0 || work->solo_ps < 0 || work->bytes < 0 || work->wire_bytes < 0)
         return fail(error, ZP_TAPE_ERROR_RANGE, i, "negative time or bytes in work", index);
-    if (work->link >= tape->n_links || work->group >= tape->n_groups ||
-        work->category >= ZP_TAPE_N_CATEGORIES || work->kind < 0 ||
-        work->kind >= tape->vocabulary->n_kinds)
-        return fail(error, ZP_TAPE_ERROR_RANGE, i, "link, group, category or kind of work", index);
+    if (work->link < ZP_TAPE_NONE || work->link >= tape->n_links || work->group < ZP_TAPE_NONE ||
+        work->group >= tape->n_groups || work->label < ZP_TAPE_NONE ||
+        work->label >= (gint32)tape->labels->len || work->category >= ZP_TAPE_N_CATEGORIES ||
+        work->kind < 0 || work->kind >= tape->vocabulary->n_kinds)
+        return fail(error, ZP_TAPE_ERROR_RANGE, i, "link, group, label, category or kind of work",
+                    index);
     return TRUE;
 }
 
@@ -94,7 +119,7 @@ check_instr(Walk *walk, gint32 i, GError **error)
 {
     const ZpTape *tape = walk->tape;
     const ZpTapeInstr *instr = &tape->instrs[i];
-    if (instr->op != ZP_TAPE_SYNC && instr->stream >= tape->n_streams)
+    if (instr->stream >= tape->n_streams)
         return fail(error, ZP_TAPE_ERROR_RANGE, i, "no such stream", instr->stream);
     if (instr->phase >= tape->vocabulary->n_phases)
         return fail(error, ZP_TAPE_ERROR_RANGE, i, "no such phase", instr->phase);
@@ -130,6 +155,17 @@ check_step_end(const Walk *walk, gint32 begin, gint32 end, guint32 persistent_cl
     return TRUE;
 }
 
+static gboolean
+check_steps(const ZpTape *tape, GError **error)
+{
+    for (gint32 k = 0; k < tape->n_steps; k++) {
+        gint32 least = k > 0 ? tape->step_begin[k - 1] : 0;
+        if (tape->step_begin[k] < least || tape->step_begin[k] > tape->n_instrs)
+            return fail(error, ZP_TAPE_ERROR_RANGE, tape->step_begin[k], "no beginning of step", k);
+    }
+    return TRUE;
+}
+
 gboolean
 zp_tape_check(const ZpTape *tape, gboolean check_leaks, guint32 persistent_classes, GError **error)
 {
@@ -137,23 +173,24 @@ zp_tape_check(const ZpTape *tape, gboolean check_leaks, guint32 persistent_class
     g_autofree guint8 *recorded = g_new0(guint8, (gsize)tape->n_events + 1);
     g_autofree gint32 *alloc_instr = g_new0(gint32, (gsize)tape->n_buffers + 1);
     g_autofree guint8 *class_now = g_new0(guint8, (gsize)tape->n_buffers + 1);
-    Walk walk = {tape, live, recorded, alloc_instr, class_now};
+    Walk walk = {tape, live, recorded, alloc_instr, class_now, 0};
 
-    gint32 step = 0;
+    if (!check_steps(tape, error))
+        return FALSE;
+    gint32 step = 0; /* the next to begin */
     for (gint32 i = 0; i <= tape->n_instrs; i++) {
-        gboolean at_boundary = (step < tape->n_steps && tape->step_begin[step] == i) ||
-                               (i == tape->n_instrs && tape->n_steps > 0);
-        if (at_boundary) {
-            gint32 begin = step > 0 ? tape->step_begin[step - 1] : 0;
-            if (check_leaks && step > 0 &&
-                !check_step_end(&walk, begin, i, persistent_classes, error))
+        while (step < tape->n_steps && tape->step_begin[step] == i) {
+            gint32 begin = step > 0 ? tape->step_begin[step - 1] : i; /* the prologue may keep */
+            if (check_leaks && !check_step_end(&walk, begin, i, persistent_classes, error))
                 return FALSE;
             step++;
         }
         if (i < tape->n_instrs && !check_instr(&walk, i, error))
             return FALSE;
     }
-    return TRUE;
+    return !check_leaks || step == 0 ||
+           check_step_end(&walk, tape->step_begin[step - 1], tape->n_instrs, persistent_classes,
+                          error);
 }
 
 static void

@@ -1,0 +1,68 @@
+/* Settings that only PyTorch's data-parallel runtimes have: fsdp2 (fully_shard), fsdp1
+ * (FullyShardedDataParallel) and ddp (DistributedDataParallel).
+ *
+ * What they share with the other runtimes (dtypes, wrapping, accumulation, checkpointing, shard
+ * group) is in ZpJob; a NULL ZpJob.fsdp means the defaults below, which are PyTorch 2.14's. */
+#pragma once
+
+#include <glib.h>
+
+#include "models/job.h"
+
+typedef enum {
+    ZP_FSDP_OPTIMIZER_FOREACH, /* PyTorch's choice on a GPU: one list of temporaries */
+    ZP_FSDP_OPTIMIZER_FUSED,
+    ZP_FSDP_OPTIMIZER_FORLOOP,
+} ZpFsdpOptimizerMode;
+
+typedef enum {
+    ZP_FSDP_STRATEGY_FULL_SHARD,    /* stage 3 (HYBRID_SHARD when there are replicas) */
+    ZP_FSDP_STRATEGY_SHARD_GRAD_OP, /* stage 2 (_HYBRID_SHARD_ZERO2) */
+    ZP_FSDP_STRATEGY_NO_SHARD,
+} ZpFsdpStrategy;
+
+typedef enum {
+    ZP_FSDP_PREFETCH_PRE, /* BackwardPrefetch.BACKWARD_PRE */
+    ZP_FSDP_PREFETCH_POST,
+    ZP_FSDP_PREFETCH_NONE,
+} ZpFsdpPrefetch;
+
+/* A yes/no that a stage or a framework default may decide. */
+typedef enum { ZP_FSDP_AUTO, ZP_FSDP_NO, ZP_FSDP_YES } ZpFsdpChoice;
+
+struct _ZpFsdp {
+    ZpFsdpOptimizerMode optimizer;
+    gboolean set_to_none; /* zero_grad(set_to_none=True) */
+    gboolean first_step;  /* the first step of the tape is a run's first: optimizer states appear in
+                           * it; otherwise they are there from the start */
+    gboolean reduce_dtype_unset; /* MixedPrecisionPolicy(reduce_dtype=None): reduce in the compute
+                                  * dtype, whatever precision.reduce says */
+
+    /* fsdp2 */
+    gint32 reshard_after_forward; /* -1: by stage and root rule; 0 False; 1 True; n: n ranks */
+    ZpFsdpChoice root_reshard_after_forward; /* AUTO: PyTorch's default for the root, False */
+    gint32 forward_prefetch;  /* units listed by set_modules_to_forward_prefetch; 0: implicit */
+    gint32 backward_prefetch; /* likewise for backward; 0: implicit (one predecessor) */
+    gboolean embedding_unshard_in_backward;  /* FALSE: set_unshard_in_backward(False) on it */
+    gint32 reduce_scatter_max_input_buffers; /* >= 1 */
+    gboolean sync_every_micro_batch; /* FALSE: set_requires_gradient_sync(False) but on the last */
+    gboolean all_reduce_every_micro_batch; /* FALSE: set_requires_all_reduce(False) likewise */
+    gboolean reshard_after_backward; /* FALSE: set_reshard_after_backward(False) but on the last */
+    gboolean cpu_offload;            /* CPUOffloadPolicy */
+    gboolean pin_memory;
+    gboolean checkpoint_outside; /* checkpointing wraps the units; FALSE: units wrap it */
+
+    /* fsdp1 (sync_every_micro_batch FALSE: no_sync()) */
+    ZpFsdpChoice shard_gradients_only; /* AUTO: strategy by stage */
+    ZpFsdpPrefetch prefetch;
+    gboolean next_forward_prefetch; /* forward_prefetch=True */
+    gboolean limit_all_gathers;
+    gboolean use_orig_params;
+
+    /* ddp */
+    gint64 bucket_cap_bytes; /* 0: bucket_cap_mb=None, that is 25 MiB with a first one of 1 MiB */
+    gboolean gradient_as_bucket_view;
+};
+
+/* PyTorch's defaults. */
+const ZpFsdp *zp_fsdp_defaults(void);

@@ -1,0 +1,231 @@
+#include "models/runtimes/deepspeed_internal.h"
+
+int
+zp_ds_dtype_bits(int dtype)
+{
+    if (dtype == ZP_DS_UINT8)
+        return 8;
+    if (dtype == ZP_DS_INT64)
+        return 64;
+    return zp_dtype_bits((ZpDtype)dtype);
+}
+
+static void
+declare(ZpDs *ds)
+{
+    ZpTape *tape = ds->tape;
+    zp_tape_add_stream(tape, "compute", ZP_TAPE_COMPUTE);
+    zp_tape_add_stream(tape, "gather", ZP_TAPE_COMMUNICATION);
+    zp_tape_add_stream(tape, "reduce", ZP_TAPE_COMMUNICATION);
+    zp_tape_add_stream(tape, "nccl", ZP_TAPE_COMMUNICATION);
+    zp_tape_add_stream(tape, "to host", ZP_TAPE_COPY);
+    zp_tape_add_stream(tape, "to device", ZP_TAPE_COPY);
+    zp_tape_add_stream(tape, "host", ZP_TAPE_HOST_COMPUTE);
+    zp_tape_add_stream(tape, "nvme", ZP_TAPE_COPY);
+    /* In the order of ZpLink, then storage. */
+    zp_tape_add_link(tape, "scale-up");
+    zp_tape_add_link(tape, "network");
+    zp_tape_add_link(tape, "host");
+    zp_tape_add_link(tape, "nvme");
+    gint32 secondary = MIN(MAX(ds->settings->hpz_partition_ranks, 1), ds->ranks);
+    gint32 node = CLAMP(ds->job->network.gpus_per_node, 1, ds->ranks);
+    if (ds->ranks % node != 0)
+        node = 1;
+    zp_tape_add_group(tape, ds->ranks, 1);
+    zp_tape_add_group(tape, ds->shard_ranks, 1);
+    zp_tape_add_group(tape, ds->ranks / ds->shard_ranks, ds->shard_ranks);
+    zp_tape_add_group(tape, secondary, 1);
+    zp_tape_add_group(tape, node, 1);
+    zp_tape_add_group(tape, ds->ranks / node, node);
+    for (int i = 0; i < ZP_N_DTYPES; i++)
+        ds->labels[i] = zp_tape_add_label(tape, zp_dtype_name((ZpDtype)i));
+    ds->labels[ZP_DS_UINT8] = zp_tape_add_label(tape, "uint8");
+    ds->labels[ZP_DS_INT64] = zp_tape_add_label(tape, "int64");
+}
+
+gboolean
+zp_ds_init(ZpDs *ds, const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape, GError **error)
+{
+    if (!zp_deepspeed_check(settings, job, error))
+        return FALSE;
+    ds->job = job;
+    ds->settings = settings;
+    ds->tape = tape;
+    ds->model = job->precision.parameter;
+    ds->accumulate = settings->gradient_accumulation != ZP_DTYPE_NONE
+                         ? settings->gradient_accumulation
+                         : ds->model;
+    ds->communicate =
+        settings->communication != ZP_DTYPE_NONE ? settings->communication : ds->model;
+    ds->master = job->precision.master != ZP_DTYPE_NONE ? job->precision.master : ZP_DTYPE_FP32;
+    ds->moments = job->precision.moments != ZP_DTYPE_NONE ? job->precision.moments : ds->master;
+    ds->adam = settings->adam;
+    if (ds->adam == ZP_DS_DEFAULT_ADAM)
+        ds->adam =
+            settings->offload_optimizer.device == ZP_DS_NOWHERE ? ZP_DS_FUSED_ADAM : ZP_DS_CPU_ADAM;
+    ds->ranks = job->world.ranks;
+    ds->shard_ranks = job->zero.stage == 3 && settings->mics_shard_ranks > 0
+                          ? settings->mics_shard_ranks
+                          : ds->ranks;
+    ds->overlap = zp_deepspeed_overlap(settings, job->zero.stage);
+    declare(ds);
+    return TRUE;
+}
+
+/* Every collective is labelled with its format. */
+static gint32
+label_of(ZpDs *ds, const ZpDsCollective *collective)
+{
+    gint32 label = ds->labels[collective->dtype];
+    if (collective->kind != ZP_KIND_REDUCE)
+        return label;
+    g_autofree char *text =
+        g_strdup_printf("%s to %d", (const char *)g_ptr_array_index(ds->tape->labels, label),
+                        collective->destination);
+    return zp_tape_add_label(ds->tape, g_intern_string(text));
+}
+
+gint32
+zp_ds_launch(ZpDs *ds, const ZpDsCollective *collective)
+{
+    const ZpTapeGroup *group = &ds->tape->groups[collective->group];
+    if (ds->silent || group->size == 1)
+        return ZP_TAPE_NONE;
+    gint64 bytes = zp_ds_bytes(collective->dtype, collective->elements);
+    ZpCost cost =
+        zp_cost_collective(&ds->job->network, collective->kind, bytes, group->size, group->stride);
+    ZpTapeWork work = {
+        .fixed_ps = cost.fixed_ps,
+        .solo_ps = cost.solo_ps,
+        .bytes = bytes,
+        .wire_bytes = cost.wire_bytes,
+        .kind = (gint16)collective->kind,
+        .link = (gint8)cost.link,
+        .group = (gint8)collective->group,
+        .category = ZP_TAPE_COMMUNICATION,
+        .label = label_of(ds, collective),
+    };
+    zp_ds_wait_stream(ds, ZP_DS_STREAM_NCCL, collective->stream);
+    zp_tape_launch(ds->tape, ZP_DS_STREAM_NCCL, zp_tape_add_work(ds->tape, &work));
+    return zp_tape_record(ds->tape, ZP_DS_STREAM_NCCL);
+}
+
+void
+zp_ds_join(ZpDs *ds, guint8 stream, gint32 event)
+{
+    if (event != ZP_TAPE_NONE)
+        zp_tape_wait(ds->tape, stream, event);
+}
+
+void
+zp_ds_collective(ZpDs *ds, const ZpDsCollective *collective)
+{
+    zp_ds_join(ds, collective->stream, zp_ds_launch(ds, collective));
+}
+
+void
+zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes)
+{
+    if (ds->silent)
+        return;
+    ZpTapeWork work = {
+        .solo_ps = zp_cost_kernel(&ds->job->device, flops, bytes),
+        .flops = flops,
+        .kind = (gint16)kind,
+        .link = ZP_TAPE_NONE,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_COMPUTE,
+        .label = ZP_TAPE_NONE,
+    };
+    zp_tape_launch(ds->tape, stream, zp_tape_add_work(ds->tape, &work));
+}
+
+void
+zp_ds_memory_kernel(ZpDs *ds, guint8 stream, gint64 bytes)
+{
+    if (bytes > 0)
+        zp_ds_kernel(ds, stream, ZP_KIND_MEMORY, 0.0, (double)bytes);
+}
+
+void
+zp_ds_transfer(ZpDs *ds, guint8 stream, ZpKind kind, gint64 bytes)
+{
+    if (ds->silent || bytes == 0)
+        return;
+    ZpCost cost = zp_cost_transfer(&ds->job->network, kind, bytes);
+    ZpTapeWork work = {
+        .fixed_ps = cost.fixed_ps,
+        .solo_ps = cost.solo_ps,
+        .bytes = bytes,
+        .wire_bytes = bytes,
+        .kind = (gint16)kind,
+        .link = (gint8)cost.link,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_COPY,
+        .label = ZP_TAPE_NONE,
+    };
+    zp_tape_launch(ds->tape, stream, zp_tape_add_work(ds->tape, &work));
+}
+
+void
+zp_ds_host_adam(ZpDs *ds, gint64 elements)
+{
+    if (ds->silent || elements == 0)
+        return;
+    ZpTapeWork work = {
+        .solo_ps = zp_time_from_seconds((double)elements / ds->settings->cpu_adam_elements_per_s),
+        .kind = ZP_KIND_HOST_OPTIMIZER,
+        .link = ZP_TAPE_NONE,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_HOST_COMPUTE,
+        .label = ZP_TAPE_NONE,
+    };
+    zp_tape_launch(ds->tape, ZP_DS_STREAM_HOST, zp_tape_add_work(ds->tape, &work));
+    zp_ds_sync_stream(ds, ZP_DS_STREAM_HOST);
+}
+
+void
+zp_ds_wait_stream(ZpDs *ds, guint8 stream, guint8 other)
+{
+    if (stream != other && !ds->silent)
+        zp_tape_wait(ds->tape, stream, zp_tape_record(ds->tape, other));
+}
+
+void
+zp_ds_sync_stream(ZpDs *ds, guint8 stream)
+{
+    if (!ds->silent)
+        zp_tape_sync(ds->tape, zp_tape_record(ds->tape, stream));
+}
+
+gint32
+zp_ds_make(ZpDs *ds, guint8 stream, ZpClass class_id, ZpRole role, gint64 bytes)
+{
+    return zp_tape_make(ds->tape, ZP_TAPE_CLOCK_HOST, stream, (guint8)class_id, (guint8)role,
+                        bytes);
+}
+
+gint32
+zp_ds_make_host(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes, gboolean pinned)
+{
+    if (bytes == 0)
+        return ZP_TAPE_NONE;
+    if (pinned && ds->settings->pinned_power_of_two) {
+        gint64 rounded = 1;
+        while (rounded < bytes)
+            rounded *= 2;
+        bytes = rounded;
+    }
+    gint32 buffer = zp_tape_add_buffer(ds->tape, (guint8)class_id, (guint8)role, bytes);
+    ds->tape->buffers[buffer].space = ZP_TAPE_SPACE_HOST;
+    ds->tape->buffers[buffer].pinned = (guint8)(pinned != FALSE);
+    zp_tape_alloc(ds->tape, ZP_TAPE_CLOCK_HOST, ZP_DS_STREAM_HOST, buffer);
+    return buffer;
+}
+
+void
+zp_ds_drop(ZpDs *ds, guint8 stream, gint32 *buffer)
+{
+    zp_tape_drop(ds->tape, ZP_TAPE_CLOCK_HOST, stream, *buffer);
+    *buffer = ZP_TAPE_NONE;
+}

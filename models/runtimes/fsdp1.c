@@ -1,0 +1,165 @@
+#include "models/runtimes/fsdp1.h"
+
+#include "models/runtimes/fsdp1_internal.h"
+#include "models/runtimes/fsdp_model.h"
+
+/* What this rank owns of a range of the flat parameter. */
+static gint64
+owned_elements(const Fsdp1 *fsdp, const Fsdp1Unit *unit, const Fsdp1Range *range)
+{
+    if (!fsdp->sharded)
+        return range->n_elements;
+    gint64 begin = (fsdp->plan->rank % fsdp->plan->shard) * unit->shard_elements;
+    gint64 end = begin + unit->shard_elements;
+    gint64 first = MAX(begin, range->first_element);
+    gint64 last = MIN(end, range->first_element + range->n_elements);
+    return MAX(0, last - first);
+}
+
+/* With use_orig_params the optimizer sees the parameters' slices, in model order. */
+static void
+add_original_slots(Fsdp1 *fsdp)
+{
+    const ZpFsdpPlan *plan = fsdp->plan;
+    zp_fsdp_optimizer_init(&fsdp->optimizer, (gint32)plan->optimizer_order->len);
+    g_autofree gint64 *owned = g_new0(gint64, plan->parameters->len + 1);
+    for (guint u = 0; u < plan->units->len; u++) {
+        const Fsdp1Unit *unit = &fsdp->units[u];
+        for (gint32 r = unit->first_range; r < unit->first_range + unit->n_ranges; r++) {
+            const Fsdp1Range *range = &g_array_index(fsdp->ranges, Fsdp1Range, (guint)r);
+            if (range->parameter != ZP_FSDP_NONE)
+                owned[range->parameter] = owned_elements(fsdp, unit, range);
+        }
+    }
+    gint32 n = 0;
+    for (guint i = 0; i < plan->optimizer_order->len; i++) {
+        gint32 p = g_array_index(plan->optimizer_order, gint32, i);
+        const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, p);
+        if (parameter->trainable)
+            fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
+                .elements = owned[p],
+                .unit = parameter->unit,
+                .parameter = parameter->parameter,
+                .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
+            };
+    }
+    fsdp->optimizer.n_slots = n;
+}
+
+static gboolean
+is_trainable(const Fsdp1 *fsdp, gint32 unit)
+{
+    const ZpFsdpUnit *desc = fsdp1_unit(fsdp, unit);
+    for (gint32 p = 0; p < desc->n_parameters; p++) {
+        if (zp_fsdp_plan_parameter(fsdp->plan, desc->first_parameter + p)->trainable)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static void
+add_flat_slots(Fsdp1 *fsdp)
+{
+    const ZpFsdpPlan *plan = fsdp->plan;
+    zp_fsdp_optimizer_init(&fsdp->optimizer, (gint32)plan->units->len);
+    gint32 n = 0;
+    for (guint i = 0; i < plan->state_order->len; i++) {
+        gint32 u = g_array_index(plan->state_order, gint32, i);
+        if (is_trainable(fsdp, u))
+            fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
+                .elements = fsdp->sharded ? fsdp->units[u].shard_elements
+                                          : fsdp->units[u].flat_elements,
+                .unit = u,
+                .parameter = ZP_FSDP_NONE,
+                .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
+            };
+    }
+    fsdp->optimizer.n_slots = n;
+}
+
+static void
+write_prologue(Fsdp1 *fsdp)
+{
+    ZpFsdpEmit *emit = &fsdp->emit;
+    emit->phase = ZP_PHASE_INIT;
+    emit->micro_batch = ZP_TAPE_NONE;
+    zp_fsdp_emit_tag(emit, ZP_FSDP_NONE);
+    if (emit->job)
+        zp_fsdp_emit_make(emit, FSDP1_DEFAULT, ZP_CLASS_RUNTIME, ZP_ROLE_NONE,
+                          emit->job->device.overhead_bytes, ZP_FSDP_NONE);
+    for (guint u = 0; u < fsdp->plan->units->len; u++) {
+        const Fsdp1Unit *unit = &fsdp->units[u];
+        gint64 elements = fsdp->sharded ? unit->shard_elements : unit->flat_elements;
+        zp_fsdp_emit_tag(emit, (gint32)u);
+        zp_fsdp_emit_make(emit, FSDP1_DEFAULT, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
+                          elements * fsdp->plan->stored_bytes, ZP_FSDP_NONE);
+    }
+    zp_fsdp_optimizer_prepare(emit, &fsdp->optimizer);
+}
+
+static void
+zero_grad(Fsdp1 *fsdp)
+{
+    fsdp->emit.phase = ZP_PHASE_ZERO_GRAD;
+    if (!fsdp->plan->settings.set_to_none || fsdp->plan->settings.use_orig_params)
+        return;
+    for (guint i = 0; i < fsdp->plan->state_order->len; i++) {
+        gint32 u = g_array_index(fsdp->plan->state_order, gint32, i);
+        zp_fsdp_emit_tag(&fsdp->emit, u);
+        zp_fsdp_emit_drop(&fsdp->emit, fsdp->hybrid ? FSDP1_ALL_REDUCE : FSDP1_POST_BACKWARD,
+                          &fsdp->units[u].gradient);
+        fsdp->units[u].grad = ZP_TAPE_NONE;
+    }
+}
+
+static void
+write_step(Fsdp1 *fsdp)
+{
+    zp_tape_begin_step(fsdp->tape);
+    for (guint m = 0; m < fsdp->plan->micro_batches->len; m++) {
+        fsdp->emit.micro_batch = (gint16)MIN(m, (guint)G_MAXINT16);
+        fsdp->micro_batch = &g_array_index(fsdp->plan->micro_batches, ZpFsdpMicroBatch, m);
+        fsdp1_forward(fsdp);
+        fsdp1_backward(fsdp);
+    }
+    zp_fsdp_optimizer_step(&fsdp->emit, &fsdp->optimizer);
+    zero_grad(fsdp);
+}
+
+void
+zp_fsdp1_compile(const ZpFsdpPlan *plan, const ZpJob *job, gint32 steps, ZpTape *tape)
+{
+    Fsdp1 fsdp;
+    fsdp1_init(&fsdp, plan, job, tape);
+    if (plan->settings.use_orig_params)
+        add_original_slots(&fsdp);
+    else
+        add_flat_slots(&fsdp);
+    write_prologue(&fsdp);
+    for (gint32 s = 0; s < steps; s++)
+        write_step(&fsdp);
+    fsdp1_clear(&fsdp);
+}
+
+static gboolean
+compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
+{
+    g_autoptr(ZpFsdpPlan) plan = zp_fsdp_model_plan(job, units, error);
+    if (plan == NULL)
+        return FALSE;
+    zp_fsdp1_compile(plan, job, job->simulation.steps, tape);
+    return TRUE;
+}
+
+static gboolean
+supports_stage(int stage)
+{
+    return stage == 0 || stage == 2 || stage == 3;
+}
+
+const ZpRuntime zp_runtime_fsdp1 = {
+    .name = "fsdp1",
+    .summary = "PyTorch 2.14 FullyShardedDataParallel: flat parameters, record_stream, rate limiter",
+    .compile = compile,
+    .supports_stage = supports_stage,
+};

@@ -1,0 +1,185 @@
+/* _pre_backward_hook, the gradients that autograd makes, and the final callback
+ * (torch/distributed/fsdp/_runtime_utils.py).
+ *
+ * The views of a flat parameter share one autograd node, which concatenates their gradients.  The
+ * engine runs, of the nodes that are ready, the one made last; so a unit whose views were made
+ * early (forward prefetch) is concatenated late. */
+#include "models/runtimes/fsdp1_internal.h"
+
+static void
+pre_backward(Fsdp1 *fsdp, gint32 unit)
+{
+    Fsdp1Unit *state = &fsdp->units[unit];
+    if (state->ran_pre_backward)
+        return;
+    state->training = FSDP1_BACKWARD_PRE;
+    if (state->needs_pre_backward_unshard) {
+        if (!state->prefetched)
+            fsdp1_unshard(fsdp, unit);
+        zp_fsdp_emit_tag(&fsdp->emit, unit);
+        zp_fsdp_emit_wait_stream(&fsdp->emit, FSDP1_DEFAULT, FSDP1_UNSHARD);
+    }
+    state->needs_pre_backward_unshard = FALSE;
+    fsdp1_prefetch(fsdp, unit);
+    state->ran_pre_backward = TRUE;
+}
+
+static gint32
+make_temporary(Fsdp1 *fsdp, gint32 p)
+{
+    const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(fsdp->plan, p);
+    zp_fsdp_emit_tag(&fsdp->emit, parameter->unit);
+    return zp_fsdp_emit_make(&fsdp->emit, FSDP1_DEFAULT, ZP_CLASS_GRADIENT,
+                             ZP_ROLE_GRADIENT_TEMPORARY,
+                             zp_fsdp_parameter_elements(parameter) *
+                                 zp_fsdp_plan_compute_bytes(fsdp->plan),
+                             parameter->parameter);
+}
+
+/* The gradient of one use; a tied parameter's are added out of place. */
+static void
+gradient_of_use(Fsdp1 *fsdp, gint32 p)
+{
+    Fsdp1Param *param = &fsdp->params[p];
+    if (!zp_fsdp_plan_parameter(fsdp->plan, p)->trainable)
+        return;
+    gint32 own = make_temporary(fsdp, p);
+    if (param->temporary != ZP_TAPE_NONE) {
+        gint32 sum = make_temporary(fsdp, p);
+        zp_fsdp_emit_drop(&fsdp->emit, FSDP1_DEFAULT, &param->temporary);
+        zp_fsdp_emit_drop(&fsdp->emit, FSDP1_DEFAULT, &own);
+        own = sum;
+    }
+    param->temporary = own;
+    fsdp->units[zp_fsdp_plan_parameter(fsdp->plan, p)->unit].uses_left--;
+}
+
+static void
+recompute(Fsdp1 *fsdp, gint32 region)
+{
+    if (fsdp->emit.region_done[region])
+        return;
+    fsdp->emit.region_done[region] = TRUE;
+    const ZpFsdpRegion *range = &g_array_index(fsdp->plan->regions, ZpFsdpRegion, (guint)region);
+    for (gint32 s = range->first_step; s <= range->last_step; s++) {
+        const ZpFsdpStep *step = zp_fsdp_plan_step(fsdp->plan, s);
+        if (step->kind == ZP_FSDP_ENTER)
+            fsdp1_enter(fsdp, step->unit);
+        else if (step->kind == ZP_FSDP_LEAVE)
+            fsdp1_leave(fsdp, step->unit, step->requires_grad);
+        else {
+            zp_fsdp_emit_tag(&fsdp->emit, step->unit);
+            zp_fsdp_emit_recompute(&fsdp->emit, step);
+        }
+    }
+}
+
+/* Hooks on the tensor that a step returned, in the order in which modules put them there. */
+static void
+run_hooks(Fsdp1 *fsdp, gint32 call)
+{
+    gint32 n = (gint32)fsdp->plan->steps->len;
+    for (gint32 s = call + 1; s < n; s++) {
+        const ZpFsdpStep *step = zp_fsdp_plan_step(fsdp->plan, s);
+        if (step->kind != ZP_FSDP_LEAVE)
+            return;
+        if (step->requires_grad)
+            pre_backward(fsdp, step->unit);
+    }
+}
+
+static void
+call_backward(Fsdp1 *fsdp, gint32 call)
+{
+    const ZpFsdpStep *step = zp_fsdp_plan_step(fsdp->plan, call);
+    run_hooks(fsdp, call);
+    if (!step->requires_grad) {
+        zp_fsdp_emit_release(&fsdp->emit, step);
+        return;
+    }
+    if (step->region != ZP_FSDP_NONE)
+        recompute(fsdp, step->region);
+    zp_fsdp_emit_tag(&fsdp->emit, step->unit);
+    zp_fsdp_emit_backward(&fsdp->emit, step);
+    for (gint32 i = 0; i < step->n_uses; i++)
+        gradient_of_use(fsdp, zp_fsdp_plan_use(fsdp->plan, step->first_use + i));
+    zp_fsdp_emit_tag(&fsdp->emit, step->unit);
+    zp_fsdp_emit_release(&fsdp->emit, step);
+}
+
+/* The youngest node of views that has all its gradients and is younger than `limit`. */
+static gint32
+ready_views(const Fsdp1 *fsdp, gint64 limit)
+{
+    gint32 best = ZP_FSDP_NONE;
+    for (gint32 u = 0; u < (gint32)fsdp->plan->units->len; u++) {
+        const Fsdp1Unit *state = &fsdp->units[u];
+        if (state->uses_left != 0 || state->view_order <= limit)
+            continue;
+        if (best == ZP_FSDP_NONE || state->view_order > fsdp->units[best].view_order)
+            best = u;
+    }
+    return best;
+}
+
+static void
+run_ready_views(Fsdp1 *fsdp, gint64 limit)
+{
+    gint32 unit;
+    while ((unit = ready_views(fsdp, limit)) != ZP_FSDP_NONE) {
+        fsdp->units[unit].uses_left = ZP_FSDP_NONE; /* done */
+        fsdp1_finish_gradient(fsdp, unit);
+    }
+}
+
+static void
+count_uses(Fsdp1 *fsdp)
+{
+    for (guint u = 0; u < fsdp->plan->units->len; u++)
+        fsdp->units[u].uses_left = 0;
+    for (guint i = 0; i < fsdp->plan->uses->len; i++) {
+        const ZpFsdpParameter *parameter =
+            zp_fsdp_plan_parameter(fsdp->plan, zp_fsdp_plan_use(fsdp->plan, (gint32)i));
+        fsdp->units[parameter->unit].uses_left += parameter->trainable;
+    }
+    for (guint u = 0; u < fsdp->plan->units->len; u++) {
+        if (fsdp->units[u].uses_left == 0)
+            fsdp->units[u].uses_left = ZP_FSDP_NONE; /* nothing to come */
+    }
+}
+
+/* _post_backward_final_callback. */
+static void
+final_callback(Fsdp1 *fsdp)
+{
+    zp_fsdp_emit_tag(&fsdp->emit, ZP_FSDP_NONE);
+    if (fsdp->micro_batch->sync) {
+        zp_fsdp_emit_wait_stream(&fsdp->emit, FSDP1_DEFAULT, FSDP1_POST_BACKWARD);
+        if (fsdp->hybrid)
+            zp_fsdp_emit_wait_stream(&fsdp->emit, FSDP1_DEFAULT, FSDP1_ALL_REDUCE);
+    }
+    g_array_set_size(fsdp->post_forward_order, 0);
+    fsdp->first_iteration = FALSE;
+    for (guint u = 0; u < fsdp->plan->units->len; u++) {
+        Fsdp1Unit *state = &fsdp->units[u];
+        state->ran_pre_backward = state->needs_pre_backward_unshard = state->prefetched = FALSE;
+        state->post_forward_index = ZP_FSDP_NONE;
+        state->training = FSDP1_IDLE;
+    }
+}
+
+void
+fsdp1_backward(Fsdp1 *fsdp)
+{
+    fsdp->emit.phase = ZP_PHASE_BACKWARD;
+    zp_fsdp_emit_begin_backward(&fsdp->emit);
+    count_uses(fsdp);
+    for (gint32 s = (gint32)fsdp->plan->steps->len - 1; s >= 0; s--) {
+        if (zp_fsdp_plan_step(fsdp->plan, s)->kind != ZP_FSDP_CALL)
+            continue;
+        run_ready_views(fsdp, fsdp->call_order[s]);
+        call_backward(fsdp, s);
+    }
+    run_ready_views(fsdp, -1);
+    final_callback(fsdp);
+}

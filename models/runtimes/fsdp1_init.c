@@ -1,0 +1,141 @@
+/* Flat parameters: what a unit concatenates, where it pads, what each rank owns
+ * (torch/distributed/fsdp/_flat_param.py _init_flat_param_and_metadata, _get_shard). */
+#include "models/runtimes/fsdp1_internal.h"
+
+static void
+add_range(Fsdp1 *fsdp, Fsdp1Unit *unit, gint64 elements, gint32 parameter)
+{
+    Fsdp1Range range = {
+        .first_element = unit->flat_elements,
+        .n_elements = elements,
+        .parameter = parameter,
+    };
+    g_array_append_val(fsdp->ranges, range);
+    unit->n_ranges++;
+    unit->flat_elements += elements;
+    if (parameter == ZP_FSDP_NONE)
+        unit->padding_elements += elements;
+}
+
+/* use_orig_params: every parameter starts at a multiple of 16 bytes of the compute dtype, and the
+ * whole is a multiple of the ranks. */
+static void
+lay_out(Fsdp1 *fsdp, gint32 u)
+{
+    const ZpFsdpPlan *plan = fsdp->plan;
+    const ZpFsdpUnit *desc = fsdp1_unit(fsdp, u);
+    Fsdp1Unit *unit = &fsdp->units[u];
+    gint64 alignment =
+        plan->settings.use_orig_params ? 16 / zp_fsdp_plan_compute_bytes(plan) : 1;
+    unit->first_range = (gint32)fsdp->ranges->len;
+    for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++) {
+        gint64 over = unit->flat_elements % alignment;
+        if (over != 0)
+            add_range(fsdp, unit, alignment - over, ZP_FSDP_NONE);
+        add_range(fsdp, unit, zp_fsdp_parameter_elements(zp_fsdp_plan_parameter(plan, p)), p);
+    }
+    gint64 over = unit->flat_elements % plan->shard;
+    if (plan->settings.use_orig_params && over != 0)
+        add_range(fsdp, unit, plan->shard - over, ZP_FSDP_NONE);
+    unit->shard_elements =
+        unit->flat_elements / plan->shard + (unit->flat_elements % plan->shard != 0);
+}
+
+static void
+make_works(Fsdp1 *fsdp, gint32 u)
+{
+    const ZpFsdpPlan *plan = fsdp->plan;
+    ZpFsdpEmit *emit = &fsdp->emit;
+    Fsdp1Unit *unit = &fsdp->units[u];
+    Fsdp1Works *works = &unit->works;
+    int width = zp_fsdp_plan_compute_bytes(plan);
+    int reduce = zp_fsdp_plan_reduce_bytes(plan);
+    gint64 flat = unit->flat_elements, shard = unit->shard_elements;
+    gint64 own = fsdp->sharded ? shard : flat;
+    gint8 replicas = plan->replicate > 1 ? ZP_FSDP_GROUP_REPLICATE : ZP_FSDP_GROUP_SHARD;
+    works->cast = zp_fsdp_emit_memory_work(emit, own * (plan->stored_bytes + width));
+    works->gather = zp_fsdp_emit_collective_work(emit, ZP_KIND_ALL_GATHER,
+                                                 shard * plan->shard * width, ZP_FSDP_GROUP_SHARD);
+    works->concatenate = zp_fsdp_emit_memory_work(emit, 2 * flat * width);
+    works->add_gradient = zp_fsdp_emit_memory_work(emit, 3 * flat * width);
+    works->cast_gradient = zp_fsdp_emit_memory_work(emit, flat * (width + reduce));
+    works->pad = zp_fsdp_emit_memory_work(emit, 2 * flat * reduce);
+    works->pre_divide = zp_fsdp_emit_memory_work(emit, 2 * flat * reduce);
+    works->reduce_scatter = zp_fsdp_emit_collective_work(
+        emit, ZP_KIND_REDUCE_SCATTER, shard * plan->shard * reduce, ZP_FSDP_GROUP_SHARD);
+    works->all_reduce =
+        zp_fsdp_emit_collective_work(emit, ZP_KIND_ALL_REDUCE, own * reduce, replicas);
+    works->post_divide = zp_fsdp_emit_memory_work(emit, 2 * own * reduce);
+    works->cast_shard = zp_fsdp_emit_memory_work(emit, own * (reduce + plan->stored_bytes));
+    works->add_shard = zp_fsdp_emit_memory_work(emit, 3 * own * plan->stored_bytes);
+}
+
+static void
+declare(Fsdp1 *fsdp)
+{
+    zp_tape_add_stream(fsdp->tape, "compute", ZP_TAPE_COMPUTE);
+    zp_tape_add_stream(fsdp->tape, "unshard", ZP_TAPE_COMMUNICATION);
+    zp_tape_add_stream(fsdp->tape, "pre-unshard", ZP_TAPE_COMPUTE);
+    zp_tape_add_stream(fsdp->tape, "post-backward", ZP_TAPE_COMMUNICATION);
+    zp_tape_add_stream(fsdp->tape, "all-reduce", ZP_TAPE_COMMUNICATION);
+}
+
+/* A run's later steps know the order of forward. */
+static void
+record_order(Fsdp1 *fsdp)
+{
+    fsdp->first_iteration = FALSE;
+    for (guint s = 0; s < fsdp->plan->steps->len; s++) {
+        const ZpFsdpStep *step = zp_fsdp_plan_step(fsdp->plan, (gint32)s);
+        if (step->kind != ZP_FSDP_ENTER || fsdp->units[step->unit].pre_forward_index >= 0)
+            continue;
+        fsdp->units[step->unit].pre_forward_index = (gint32)fsdp->pre_forward_order->len;
+        g_array_append_val(fsdp->pre_forward_order, step->unit);
+    }
+}
+
+void
+fsdp1_init(Fsdp1 *fsdp, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
+{
+    *fsdp = (Fsdp1){
+        .plan = plan,
+        .tape = tape,
+        .units = g_new0(Fsdp1Unit, plan->units->len + 1),
+        .params = g_new(Fsdp1Param, plan->parameters->len + 1),
+        .ranges = g_array_new(FALSE, FALSE, sizeof(Fsdp1Range)),
+        .free_events = g_array_new(FALSE, FALSE, sizeof(gint32)),
+        .pre_forward_order = g_array_new(FALSE, FALSE, sizeof(gint32)),
+        .post_forward_order = g_array_new(FALSE, FALSE, sizeof(gint32)),
+        .call_order = g_new0(gint64, plan->steps->len + 1),
+        .first_iteration = TRUE,
+        .sharded = plan->strategy != ZP_FSDP_STRATEGY_NO_SHARD && plan->shard > 1,
+    };
+    fsdp->hybrid = fsdp->sharded && plan->replicate > 1;
+    declare(fsdp);
+    zp_fsdp_emit_init(&fsdp->emit, plan, job, tape);
+    for (guint p = 0; p < plan->parameters->len; p++)
+        fsdp->params[p].temporary = ZP_TAPE_NONE;
+    for (gint32 u = 0; u < (gint32)plan->units->len; u++) {
+        Fsdp1Unit *unit = &fsdp->units[u];
+        unit->low_precision = unit->unsharded = unit->grad = unit->gradient = ZP_TAPE_NONE;
+        unit->pre_forward_index = unit->post_forward_index = ZP_FSDP_NONE;
+        lay_out(fsdp, u);
+        make_works(fsdp, u);
+    }
+    if (!plan->settings.first_step)
+        record_order(fsdp);
+}
+
+void
+fsdp1_clear(Fsdp1 *fsdp)
+{
+    g_array_unref(fsdp->ranges);
+    g_array_unref(fsdp->free_events);
+    g_array_unref(fsdp->pre_forward_order);
+    g_array_unref(fsdp->post_forward_order);
+    zp_fsdp_optimizer_clear(&fsdp->optimizer);
+    zp_fsdp_emit_clear(&fsdp->emit);
+    g_free(fsdp->units);
+    g_free(fsdp->params);
+    g_free(fsdp->call_order);
+}

@@ -1,0 +1,236 @@
+#include "models/runtimes/fsdp_emit.h"
+
+void
+zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
+{
+    *emit = (ZpFsdpEmit){.plan = plan, .job = job, .tape = tape};
+    zp_tape_add_link(tape, "scale-up");
+    zp_tape_add_link(tape, "network");
+    zp_tape_add_link(tape, "host");
+    zp_tape_add_group(tape, plan->shard, 1);
+    zp_tape_add_group(tape, plan->replicate, plan->shard);
+    gint32 post_forward = 1;
+    for (guint u = 0; u < plan->units->len; u++) {
+        const ZpFsdpUnit *unit = zp_fsdp_plan_unit(plan, (gint32)u);
+        zp_tape_add_unit(tape, unit->name);
+        post_forward = MAX(post_forward, unit->reshard_after_forward);
+    }
+    zp_tape_add_group(tape, post_forward, 1);
+    gsize n_layers = job ? job->model->layers->len : 0;
+    emit->kept = g_new(gint32, 3 * n_layers + 1);
+    for (gsize i = 0; i < 3 * n_layers; i++)
+        emit->kept[i] = ZP_TAPE_NONE;
+    emit->logits = emit->kept + n_layers;
+    emit->recomputed = emit->kept + 2 * n_layers;
+    emit->region_done = g_new0(gboolean, plan->regions->len + 1);
+    if (job) {
+        emit->tokens = job->training.micro_batch * job->training.sequence;
+        emit->pairs = emit->tokens * job->training.sequence;
+    }
+}
+
+void
+zp_fsdp_emit_clear(ZpFsdpEmit *emit)
+{
+    g_free(emit->kept);
+    g_free(emit->region_done);
+}
+
+gint32
+zp_fsdp_emit_make_host(ZpFsdpEmit *emit, ZpClass class_id, ZpRole role, gint64 bytes,
+                       gboolean pinned)
+{
+    if (bytes == 0)
+        return ZP_TAPE_NONE;
+    gint32 buffer = zp_tape_add_buffer(emit->tape, (guint8)class_id, (guint8)role, bytes);
+    emit->tape->buffers[buffer].space = ZP_TAPE_SPACE_HOST;
+    emit->tape->buffers[buffer].pinned = pinned != FALSE;
+    zp_tape_alloc(emit->tape, ZP_TAPE_CLOCK_HOST, ZP_FSDP_STREAM_DEFAULT, buffer);
+    return buffer;
+}
+
+static gint32
+add_kernel(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops)
+{
+    ZpTapeWork work = {
+        .solo_ps = duration_ps,
+        .flops = flops,
+        .kind = (gint16)kind,
+        .link = ZP_TAPE_NONE,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_COMPUTE,
+        .label = ZP_TAPE_NONE,
+    };
+    return zp_tape_add_work(emit->tape, &work);
+}
+
+gint32
+zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes)
+{
+    ZpTime duration =
+        emit->job ? zp_cost_kernel(&emit->job->device, 0.0, (double)moved_bytes) : 0;
+    return add_kernel(emit, ZP_KIND_MEMORY, duration, 0.0);
+}
+
+gint32
+zp_fsdp_emit_collective_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes, gint8 group)
+{
+    const ZpTapeGroup *ranks = &emit->tape->groups[group];
+    if (bytes == 0)
+        return ZP_TAPE_NONE;
+    ZpTapeWork work = {
+        .bytes = bytes,
+        .kind = (gint16)kind,
+        .link = ZP_TAPE_NONE,
+        .group = group,
+        .category = ZP_TAPE_COMMUNICATION,
+        .label = ZP_TAPE_NONE,
+    };
+    if (emit->job) {
+        ZpCost cost =
+            zp_cost_collective(&emit->job->network, kind, bytes, ranks->size, ranks->stride);
+        work.fixed_ps = cost.fixed_ps;
+        work.solo_ps = cost.solo_ps;
+        work.wire_bytes = cost.wire_bytes;
+        work.link = (gint8)cost.link;
+    }
+    return zp_tape_add_work(emit->tape, &work);
+}
+
+gint32
+zp_fsdp_emit_transfer_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes)
+{
+    ZpTapeWork work = {
+        .bytes = bytes,
+        .kind = (gint16)kind,
+        .link = ZP_TAPE_NONE,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_COPY,
+        .label = ZP_TAPE_NONE,
+    };
+    if (emit->job) {
+        ZpCost cost = zp_cost_transfer(&emit->job->network, kind, bytes);
+        work.fixed_ps = cost.fixed_ps;
+        work.solo_ps = cost.solo_ps;
+        work.wire_bytes = cost.wire_bytes;
+        work.link = (gint8)cost.link;
+    }
+    return zp_tape_add_work(emit->tape, &work);
+}
+
+void
+zp_fsdp_emit_wait_stream(ZpFsdpEmit *emit, int stream, int other)
+{
+    gint32 event = zp_tape_record(emit->tape, (guint8)other);
+    zp_tape_wait(emit->tape, (guint8)stream, event);
+}
+
+static double
+forward_flops(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
+{
+    return (double)layer->flops_per_token * (double)emit->tokens +
+           (double)layer->flops_per_pair * (double)emit->pairs;
+}
+
+/* `passes` forward-equivalents of a layer: 1 forward, 2 backward. */
+static void
+launch_layer(ZpFsdpEmit *emit, ZpKind kind, const ZpModelLayer *layer, double flops, double passes)
+{
+    int bytes = zp_fsdp_plan_compute_bytes(emit->plan);
+    double weights = (double)((layer->elements + layer->tied_elements) * bytes);
+    double traffic = (double)layer->traffic_bytes_per_token * (double)emit->tokens + weights;
+    if (layer->kind == ZP_LAYER_EMBEDDING)
+        traffic -= weights; /* a look-up touches the rows of its tokens alone */
+    ZpTime duration = zp_cost_kernel(&emit->job->device, passes * flops, passes * traffic);
+    gint32 work = add_kernel(emit, kind, duration, passes * flops);
+    zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT, work);
+}
+
+static gint64
+full_bytes(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
+{
+    return layer->kept_bytes_per_token * emit->tokens + layer->kept_bytes_per_pair * emit->pairs;
+}
+
+static gint64
+kept_bytes(const ZpFsdpEmit *emit, const ZpModelLayer *layer, gboolean checkpointed)
+{
+    ZpCheckpointing policy = emit->job->training.checkpointing;
+    if (!checkpointed || policy == ZP_CHECKPOINTING_NONE)
+        return full_bytes(emit, layer);
+    if (policy == ZP_CHECKPOINTING_SELECTIVE)
+        return layer->selective_bytes_per_token * emit->tokens +
+               layer->selective_bytes_per_pair * emit->pairs;
+    return layer->input_bytes_per_token * emit->tokens;
+}
+
+static gint32
+make_activation(ZpFsdpEmit *emit, ZpClass class_id, gint64 bytes)
+{
+    return zp_fsdp_emit_make(emit, ZP_FSDP_STREAM_DEFAULT, class_id, ZP_ROLE_NONE, bytes,
+                             ZP_FSDP_NONE);
+}
+
+void
+zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
+{
+    if (emit->job == NULL)
+        return;
+    for (gint32 l = step->first_layer; l < step->first_layer + step->n_layers; l++) {
+        const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+        gboolean checkpointed = step->region != ZP_FSDP_NONE;
+        emit->kept[l] =
+            make_activation(emit, ZP_CLASS_ACTIVATION, kept_bytes(emit, layer, checkpointed));
+        emit->logits[l] =
+            make_activation(emit, ZP_CLASS_LOGITS, layer->logits_bytes_per_token * emit->tokens);
+        launch_layer(emit, ZP_KIND_FORWARD, layer, forward_flops(emit, layer), 1.0);
+    }
+}
+
+void
+zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step)
+{
+    if (emit->job == NULL)
+        return;
+    gboolean full = emit->job->training.checkpointing == ZP_CHECKPOINTING_FULL;
+    for (gint32 l = step->first_layer; l < step->first_layer + step->n_layers; l++) {
+        const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+        gint64 missing = full_bytes(emit, layer) - kept_bytes(emit, layer, TRUE);
+        emit->recomputed[l] = make_activation(emit, ZP_CLASS_ACTIVATION, MAX(missing, 0));
+        double flops = full ? forward_flops(emit, layer)
+                            : (double)layer->selective_flops_per_token * (double)emit->tokens +
+                                  (double)layer->selective_flops_per_pair * (double)emit->pairs;
+        if (flops > 0.0 || missing > 0)
+            launch_layer(emit, ZP_KIND_RECOMPUTE, layer, flops, 1.0);
+    }
+}
+
+void
+zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
+{
+    if (emit->job == NULL)
+        return;
+    for (gint32 l = step->first_layer + step->n_layers - 1; l >= step->first_layer; l--) {
+        const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+        launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer), 2.0);
+    }
+}
+
+void
+zp_fsdp_emit_release(ZpFsdpEmit *emit, const ZpFsdpStep *step)
+{
+    if (emit->job == NULL)
+        return;
+    for (gint32 l = step->first_layer + step->n_layers - 1; l >= step->first_layer; l--) {
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->logits[l]);
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->recomputed[l]);
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->kept[l]);
+    }
+}
+
+void
+zp_fsdp_emit_begin_backward(ZpFsdpEmit *emit)
+{
+    for (guint r = 0; r < emit->plan->regions->len; r++)
+        emit->region_done[r] = FALSE;
+}

@@ -1,0 +1,30 @@
+/* The optimizer's states and temporaries as torch.optim makes them (2.14: optim/adam.py
+ * _single_tensor_adam, _multi_tensor_adam, optim/sgd.py).
+ *
+ * States are zeros_like() of what the rank really owns, without padding, and appear at the first
+ * step.  foreach takes the square root of all variances at once; the loop keeps the denominator of
+ * one parameter until that of the next one replaces it; fused kernels need nothing. */
+#pragma once
+
+#include "models/runtimes/fsdp_emit.h"
+
+typedef struct {
+    gint64 elements;  /* owned by this rank */
+    gint32 unit;      /* or ZP_FSDP_NONE */
+    gint32 parameter; /* index in the model, or ZP_FSDP_NONE */
+    gint32 states[2];
+} ZpFsdpSlot;
+
+typedef struct {
+    ZpFsdpSlot *slots; /* in the optimizer's order */
+    gint32 n_slots;
+    gboolean has_states;
+    gboolean on_host; /* CPU offload: states, temporaries and work are the host's */
+    int host_stream;  /* where host work is queued; on_host only */
+} ZpFsdpOptimizer;
+
+void zp_fsdp_optimizer_init(ZpFsdpOptimizer *optimizer, gint32 n_slots);
+void zp_fsdp_optimizer_clear(ZpFsdpOptimizer *optimizer);
+/* Allocates the states now (prologue), unless the plan's first step is a run's first. */
+void zp_fsdp_optimizer_prepare(ZpFsdpEmit *emit, ZpFsdpOptimizer *optimizer);
+void zp_fsdp_optimizer_step(ZpFsdpEmit *emit, ZpFsdpOptimizer *optimizer);

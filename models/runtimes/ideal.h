@@ -1,0 +1,23 @@
+/* The `ideal` runtime: ZeRO as the paper draws it, freed on the device clock.
+ *
+ * Rules, exactly (the ledger states the same in closed form, independently):
+ *  - Stage 3: a unit is gathered just in time before its first layer and dies when its last layer
+ *    has run, in forward and again in backward (reverse order).  When unit i starts, the gathers
+ *    of the next `prefetch` units may start.  A gather adds the shards a rank lacks: the padded
+ *    unit minus the own shard when both have the same dtype, else the whole padded unit.
+ *    With reshard_after_forward off, units live from forward to the end of their backward.
+ *  - Gradients: each unit's gradient joins the open bucket; a bucket that holds bucket_elements or
+ *    more is reduced.  With overlap, one bucket is reduced while the next fills, never more.
+ *    Stages 2 and 3 reduce-scatter every micro-batch into the persistent gradient shard; stages 0
+ *    and 1 keep full gradients, accumulate locally and reduce once (all-reduce at 0, reduce-scatter
+ *    to the owners at 1), a bucket being a staging copy in the reduce dtype.
+ *  - Shard groups smaller than the world: the replica group all-reduces the owned shards once per
+ *    step.
+ *  - Stages 1 and 2 all-gather the updated parameters, unit by unit and in place, after the step.
+ *  - Activations by layer, from its forward to its backward; under checkpointing what was not kept
+ *    comes back with a recomputation of the block before its backward. */
+#pragma once
+
+#include "models/runtime.h"
+
+extern const ZpRuntime zp_runtime_ideal;

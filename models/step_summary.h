@@ -1,0 +1,7 @@
+/* From a play's result to the figures people ask for. */
+#pragma once
+
+#include "models/step.h"
+
+void zp_step_summary_fill(const ZpJob *job, const ZpTape *tape, const ZpPlayResult *result,
+                          ZpStepSummary *summary);

@@ -1,0 +1,17 @@
+/* Pieces that the summaries share. */
+#pragma once
+
+#include "reports/report.h"
+#include "reports/table.h"
+
+/* Name, source and the line that says what was simulated. */
+void zp_summary_head(const ZpReportRun *run, gboolean color, GString *out);
+/* Cells in GB and GiB to the MB, so that a column's points align; then with the share of `whole`.
+ */
+void zp_summary_amount_cells(ZpTable *table, gint64 bytes);
+void zp_summary_bytes_cells(ZpTable *table, gint64 bytes, gint64 whole);
+/* "Verdict: fits, ... to spare of ..." */
+void zp_summary_verdict(gboolean fits, gint64 capacity_bytes, gint64 contingency_bytes,
+                        gint64 headroom_bytes, gboolean color, GString *out);
+/* The live set at the peak, grouped by class, role and unit, largest first. */
+void zp_summary_live(const ZpReportRun *run, GString *out);

@@ -1,0 +1,213 @@
+#include "reports/summary_sweep.h"
+
+#include <json-glib/json-glib.h>
+
+#include "reports/format.h"
+#include "reports/table.h"
+
+static ZpParetoPoint *
+pareto_points(const ZpReportPoint *points, gsize n)
+{
+    ZpParetoPoint *out = g_new0(ZpParetoPoint, n + 1);
+    for (gsize i = 0; i < n; i++) {
+        const ZpStepSummary *summary = points[i].summary;
+        if (summary != NULL)
+            out[i] = (ZpParetoPoint){summary->peak_bytes, summary->step_ps, TRUE, summary->fits};
+    }
+    return out;
+}
+
+/* Fitting points first, then by step time, peak and order. */
+static gint
+by_merit(gconstpointer pa, gconstpointer pb, gpointer data)
+{
+    const ZpParetoPoint *points = data;
+    gsize a = *(const gsize *)pa, b = *(const gsize *)pb;
+    if (points[a].fits != points[b].fits)
+        return points[a].fits ? -1 : 1;
+    if (points[a].step_ps != points[b].step_ps)
+        return points[a].step_ps < points[b].step_ps ? -1 : 1;
+    if (points[a].peak_bytes != points[b].peak_bytes)
+        return points[a].peak_bytes < points[b].peak_bytes ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+static ZpTable *
+begin_table(const ZpReportSweep *sweep)
+{
+    g_autofree char *letters = g_strnfill(sweep->n_axes + 6, 'r');
+    letters[sweep->n_axes + 5] = 'l';
+    ZpTable *table = zp_table_new(letters, 2);
+    const char *const heads[] = {"step time", "exposed", "peak GB", "peak GiB", "fits", "note"};
+    zp_table_header(table);
+    for (gsize a = 0; a < sweep->n_axes; a++)
+        zp_table_cell(table, sweep->axes[a]);
+    for (gsize h = 0; h < G_N_ELEMENTS(heads); h++)
+        zp_table_cell(table, heads[h]);
+    return table;
+}
+
+static void
+add_row(ZpTable *table, const ZpReportSweep *sweep, const ZpReportPoint *point, const char *note)
+{
+    zp_table_row(table);
+    for (gsize a = 0; a < sweep->n_axes; a++)
+        zp_table_cell(table, point->values[a]);
+    zp_format_time(zp_table_open_cell(table), point->summary->step_ps);
+    zp_format_time(zp_table_open_cell(table), point->summary->exposed_ps);
+    zp_format_gb(zp_table_open_cell(table), point->summary->peak_bytes);
+    zp_format_gib(zp_table_open_cell(table), point->summary->peak_bytes);
+    zp_table_cell(table, point->summary->fits ? "yes" : "no");
+    zp_table_cell(table, note);
+}
+
+static void
+print_best(const ZpReportSweep *sweep, const ZpReportPoint *points, ZpParetoPoint *merits,
+           gsize n_points, int top, gboolean color, GString *out)
+{
+    g_autofree gsize *order = g_new(gsize, n_points + 1);
+    gsize n = 0;
+    for (gsize i = 0; i < n_points; i++) {
+        if (merits[i].valid)
+            order[n++] = i;
+    }
+    g_qsort_with_data(order, (gint)n, sizeof *order, by_merit, merits);
+    gsize shown = MIN(n, (gsize)MAX(top, 1));
+    g_string_append_printf(
+        out, "Best %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT " by step time, those that fit first\n",
+        shown, n);
+    g_autoptr(ZpTable) table = begin_table(sweep);
+    for (gsize i = 0; i < shown; i++)
+        add_row(table, sweep, &points[order[i]], "");
+    zp_table_print(table, color, out);
+}
+
+static void
+print_front(const ZpReportSweep *sweep, const ZpReportPoint *points, const ZpPareto *pareto,
+            gboolean color, GString *out)
+{
+    g_string_append(out, "\nPareto front: nothing beats these on both peak and step time\n");
+    g_autoptr(ZpTable) table = begin_table(sweep);
+    for (gsize i = 0; i < pareto->n_front; i++) {
+        gint32 point = pareto->front[i];
+        const char *note = point == pareto->knee          ? "<- knee"
+                           : point == pareto->best_memory ? "<- lowest peak"
+                           : point == pareto->best_time   ? "<- fastest"
+                                                          : "";
+        add_row(table, sweep, &points[point], note);
+    }
+    zp_table_print(table, color, out);
+    if (pareto->knee != ZP_PARETO_NONE) {
+        g_string_append(out, "Knee:");
+        for (gsize a = 0; a < sweep->n_axes; a++)
+            g_string_append_printf(out, " %s=%s", sweep->axes[a], points[pareto->knee].values[a]);
+        g_string_append_c(out, '\n');
+    }
+}
+
+static void
+print_refused(const ZpReportPoint *points, gsize n_points, GString *out)
+{
+    gsize refused = 0;
+    const char *first = NULL;
+    for (gsize i = 0; i < n_points; i++) {
+        if (points[i].summary != NULL)
+            continue;
+        refused++;
+        if (first == NULL)
+            first = points[i].error;
+    }
+    if (refused > 0)
+        g_string_append_printf(out, "\n%" G_GSIZE_FORMAT " points are refused; the first: %s\n",
+                               refused, first);
+}
+
+void
+zp_summary_sweep(const ZpReportSweep *sweep, const ZpReportPoint *points, gsize n_points, int top,
+                 gboolean color, GString *out)
+{
+    g_autofree ZpParetoPoint *merits = pareto_points(points, n_points);
+    g_auto(ZpPareto) pareto = {0};
+    zp_pareto_find(merits, n_points, &pareto);
+    if (pareto.n_front > 0) {
+        print_best(sweep, points, merits, n_points, top, color, out);
+        print_front(sweep, points, &pareto, color, out);
+    }
+    print_refused(points, n_points, out);
+}
+
+static void
+add_json_point(JsonBuilder *builder, const ZpReportSweep *sweep, const ZpReportPoint *point,
+               gboolean front, gboolean knee)
+{
+    json_builder_begin_object(builder);
+    json_builder_set_member_name(builder, "values");
+    json_builder_begin_array(builder);
+    for (gsize a = 0; a < sweep->n_axes; a++)
+        json_builder_add_string_value(builder, point->values[a]);
+    json_builder_end_array(builder);
+    if (point->summary == NULL) {
+        json_builder_set_member_name(builder, "error");
+        json_builder_add_string_value(builder, point->error);
+        json_builder_end_object(builder);
+        return;
+    }
+    const struct {
+        const char *name;
+        gint64 value;
+    } numbers[] = {
+        {"step_ps", point->summary->step_ps},
+        {"exposed_ps", point->summary->exposed_ps},
+        {"peak_bytes", point->summary->peak_bytes},
+        {"persistent_bytes", point->summary->persistent_bytes},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        json_builder_set_member_name(builder, numbers[i].name);
+        json_builder_add_int_value(builder, numbers[i].value);
+    }
+    json_builder_set_member_name(builder, "fits");
+    json_builder_add_boolean_value(builder, point->summary->fits);
+    json_builder_set_member_name(builder, "front");
+    json_builder_add_boolean_value(builder, front);
+    json_builder_set_member_name(builder, "knee");
+    json_builder_add_boolean_value(builder, knee);
+    json_builder_end_object(builder);
+}
+
+static void
+add_text(JsonBuilder *builder, const char *name, const char *value)
+{
+    json_builder_set_member_name(builder, name);
+    json_builder_add_string_value(builder, value);
+}
+
+char *
+zp_summary_sweep_json(const ZpReportSweep *sweep, const ZpReportPoint *points, gsize n_points)
+{
+    g_autofree ZpParetoPoint *merits = pareto_points(points, n_points);
+    g_auto(ZpPareto) pareto = {0};
+    zp_pareto_find(merits, n_points, &pareto);
+    g_autofree gboolean *on_front = g_new0(gboolean, n_points + 1);
+    for (gsize i = 0; i < pareto.n_front; i++)
+        on_front[pareto.front[i]] = TRUE;
+    g_autoptr(JsonBuilder) builder = json_builder_new();
+    json_builder_begin_object(builder);
+    add_text(builder, "schema", "zeropeak-sweep/1");
+    add_text(builder, "zeropeak", ZP_VERSION);
+    add_text(builder, "name", sweep->name);
+    add_text(builder, "source", sweep->source);
+    json_builder_set_member_name(builder, "axes");
+    json_builder_begin_array(builder);
+    for (gsize a = 0; a < sweep->n_axes; a++)
+        json_builder_add_string_value(builder, sweep->axes[a]);
+    json_builder_end_array(builder);
+    json_builder_set_member_name(builder, "points");
+    json_builder_begin_array(builder);
+    for (gsize i = 0; i < n_points; i++)
+        add_json_point(builder, sweep, &points[i], on_front[i], (gint32)i == pareto.knee);
+    json_builder_end_array(builder);
+    json_builder_end_object(builder);
+    g_autoptr(JsonNode) root = json_builder_get_root(builder);
+    g_autofree char *text = json_to_string(root, TRUE);
+    return g_strconcat(text, "\n", NULL);
+}

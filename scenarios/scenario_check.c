@@ -1,0 +1,188 @@
+/* Rules between keys: what must divide, what needs what, and which products must fit 64 bits. */
+#include "models/wrapping.h"
+#include "scenarios/scenario_resolve.h"
+
+static gint64
+get(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    return zp_scenario_state_integer(resolve->state, id);
+}
+
+static void
+check_world(ZpScenarioResolve *resolve)
+{
+    gint64 ranks = get(resolve, ZP_KEY_RANKS), group = get(resolve, ZP_KEY_SHARD_GROUP);
+    gint64 simulated = get(resolve, ZP_KEY_SIMULATED_RANKS);
+    gint64 slow = get(resolve, ZP_KEY_SLOW_RANK);
+    if (group > ranks || ranks % group != 0)
+        zp_scenario_resolve_complain(resolve, ZP_KEY_SHARD_GROUP, ZP_SCENARIO_ERROR_RANGE,
+                                     "a shard group of %" G_GINT64_FORMAT
+                                     " ranks does not divide world.ranks, "
+                                     "%" G_GINT64_FORMAT,
+                                     group, ranks);
+    if (simulated != 0 && simulated != 1 && simulated != ranks)
+        zp_scenario_resolve_complain(resolve, ZP_KEY_SIMULATED_RANKS, ZP_SCENARIO_ERROR_RANGE,
+                                     "legal are 1 (a representative) and all (%" G_GINT64_FORMAT
+                                     "), not %" G_GINT64_FORMAT,
+                                     ranks, simulated);
+    if (slow == ZP_MODEL_NONE) {
+        if (zp_scenario_resolve_given(resolve, ZP_KEY_SLOW_FACTOR))
+            zp_scenario_resolve_warn(resolve, ZP_KEY_SLOW_FACTOR,
+                                     "has no effect without slow_rank");
+        return;
+    }
+    if (slow >= ranks)
+        zp_scenario_resolve_complain(resolve, ZP_KEY_SLOW_RANK, ZP_SCENARIO_ERROR_RANGE,
+                                     "there is no rank %" G_GINT64_FORMAT
+                                     ": legal is 0 to %" G_GINT64_FORMAT,
+                                     slow, ranks - 1);
+    if (simulated == 1 && ranks > 1)
+        zp_scenario_resolve_complain(resolve, ZP_KEY_SLOW_RANK, ZP_SCENARIO_ERROR_CONFLICT,
+                                     "one slow rank needs simulation.ranks = all");
+}
+
+static void
+check_stage(ZpScenarioResolve *resolve)
+{
+    int stage = (int)get(resolve, ZP_KEY_STAGE);
+    if (resolve->runtime->supports_stage == NULL || resolve->runtime->supports_stage(stage))
+        return;
+    g_autoptr(GString) legal = g_string_new(NULL);
+    for (int s = 0; s <= 3; s++) {
+        if (resolve->runtime->supports_stage(s))
+            g_string_append_printf(legal, "%s%d", legal->len > 0 ? ", " : "", s);
+    }
+    zp_scenario_resolve_complain(resolve, ZP_KEY_STAGE, ZP_SCENARIO_ERROR_CONFLICT,
+                                 "the runtime %s has no stage %d: legal are %s",
+                                 resolve->runtime->name, stage, legal->str);
+}
+
+/* Settings that are legal and do nothing. */
+static void
+warn_idle(ZpScenarioResolve *resolve)
+{
+    gint64 stage = get(resolve, ZP_KEY_STAGE), wrap = get(resolve, ZP_KEY_WRAP);
+    static const ZpSchemaId stage3[] = {ZP_KEY_PREFETCH, ZP_KEY_PREFETCH_FORWARD,
+                                        ZP_KEY_PREFETCH_BACKWARD, ZP_KEY_RESHARD};
+    for (gsize i = 0; stage < 3 && i < G_N_ELEMENTS(stage3); i++) {
+        if (zp_scenario_resolve_given(resolve, stage3[i]))
+            zp_scenario_resolve_warn(resolve, stage3[i], "has no effect below stage 3");
+    }
+    if (wrap != ZP_WRAP_BLOCK && zp_scenario_resolve_given(resolve, ZP_KEY_WRAP_BLOCKS))
+        zp_scenario_resolve_warn(resolve, ZP_KEY_WRAP_BLOCKS,
+                                 "has an effect under wrap = block only");
+    if (wrap != ZP_WRAP_SIZE && zp_scenario_resolve_given(resolve, ZP_KEY_WRAP_ELEMENTS))
+        zp_scenario_resolve_warn(resolve, ZP_KEY_WRAP_ELEMENTS,
+                                 "has an effect under wrap = size only");
+}
+
+void
+zp_scenario_check_keys(ZpScenarioResolve *resolve)
+{
+    check_world(resolve);
+    check_stage(resolve);
+    warn_idle(resolve);
+}
+
+/* --- with the model --- */
+
+static gboolean
+same_wrapping(const ZpScenarioResolve *resolve)
+{
+    const ZpScenario *base = resolve->base;
+    if (base == NULL || base->state->n_units == 0 || base->model != resolve->scenario->model)
+        return FALSE;
+    const ZpZero *a = &base->job.zero, *b = &resolve->scenario->job.zero;
+    return a->wrap == b->wrap && a->wrap_blocks == b->wrap_blocks &&
+           a->wrap_elements == b->wrap_elements && a->outer == b->outer;
+}
+
+static void
+check_prefetch(ZpScenarioResolve *resolve)
+{
+    ZpScenarioState *state = resolve->state;
+    const ZpZero *zero = &resolve->scenario->job.zero;
+    if (same_wrapping(resolve)) {
+        state->n_units = resolve->base->state->n_units;
+    } else {
+        g_autoptr(ZpUnits) units = zp_wrapping_apply(resolve->scenario->model, zero);
+        state->n_units = units->n_units;
+    }
+    ZpSchemaId directions[] = {ZP_KEY_PREFETCH_FORWARD, ZP_KEY_PREFETCH_BACKWARD};
+    gint32 depths[] = {zero->prefetch_forward, zero->prefetch_backward};
+    for (int d = 0; d < 2; d++) {
+        if (depths[d] <= state->n_units)
+            continue;
+        gboolean own = zp_scenario_resolve_given(resolve, directions[d]);
+        zp_scenario_resolve_complain(resolve, own ? directions[d] : ZP_KEY_PREFETCH,
+                                     ZP_SCENARIO_ERROR_RANGE,
+                                     "%d units gathered ahead are more than the %d units that the "
+                                     "model is wrapped into",
+                                     depths[d], state->n_units);
+        if (!own)
+            return; /* the other direction has the same number */
+    }
+}
+
+typedef __int128 Wide;
+
+static void
+check_product(ZpScenarioResolve *resolve, ZpSchemaId id, Wide product, const char *what)
+{
+    if (product >= 0 && product <= G_MAXINT64 / 4)
+        return;
+    zp_scenario_resolve_complain(resolve, id, ZP_SCENARIO_ERROR_OVERFLOW,
+                                 "%s do not fit 64-bit integers: the scenario is too large", what);
+}
+
+/* Sums over layers of what a micro-batch makes of them. */
+static void
+check_layers(ZpScenarioResolve *resolve)
+{
+    const ZpModel *model = resolve->scenario->model;
+    const ZpTraining *training = &resolve->scenario->job.training;
+    Wide tokens = (Wide)training->micro_batch * training->sequence;
+    Wide token_bytes = 0, pair_bytes = 0, token_flops = 0, pair_flops = 0;
+    for (guint l = 0; l < model->layers->len; l++) {
+        const ZpModelLayer *layer = zp_model_layer(model, (gint32)l);
+        token_bytes += (Wide)layer->kept_bytes_per_token + layer->selective_bytes_per_token +
+                       layer->input_bytes_per_token + layer->logits_bytes_per_token +
+                       layer->traffic_bytes_per_token;
+        pair_bytes += (Wide)layer->kept_bytes_per_pair + layer->selective_bytes_per_pair;
+        token_flops += layer->flops_per_token;
+        pair_flops += layer->flops_per_pair;
+    }
+    /* Dimensions are below 2^32 and sums below 2^77: one factor at a time stays in 128 bits. */
+    Wide limit = (Wide)G_MAXINT64;
+    check_product(resolve, ZP_KEY_MICRO_BATCH, tokens, "the tokens of a micro-batch");
+    if (tokens > limit)
+        return;
+    Wide pairs = tokens * training->sequence;
+    gboolean wide = pairs > limit && (pair_bytes > 0 || pair_flops > 0);
+    check_product(resolve, ZP_KEY_SEQUENCE, wide ? pairs : 0, "the token pairs of a micro-batch");
+    if (wide || token_bytes > limit || token_flops > limit || pair_bytes > limit ||
+        pair_flops > limit)
+        return;
+    check_product(resolve, ZP_KEY_MICRO_BATCH,
+                  tokens * token_bytes / 2 + (pair_bytes > 0 ? pairs * pair_bytes / 2 : 0),
+                  "the activations of a micro-batch");
+    check_product(resolve, ZP_KEY_MICRO_BATCH,
+                  tokens * token_flops / 2 + (pair_flops > 0 ? pairs * pair_flops / 2 : 0),
+                  "the operations of a micro-batch");
+}
+
+void
+zp_scenario_check_model(ZpScenarioResolve *resolve)
+{
+    const ZpJob *job = &resolve->scenario->job;
+    const ZpModel *model = resolve->scenario->model;
+    check_prefetch(resolve);
+    /* Parameter, gradient, master and two moments of at most 8 bytes, on every rank. */
+    check_product(resolve, ZP_KEY_RANKS, (Wide)model->n_elements * 40 * job->world.ranks,
+                  "parameters x bytes x ranks");
+    check_product(resolve, ZP_KEY_ACCUMULATION,
+                  (Wide)job->training.micro_batch * job->training.sequence *
+                      job->training.accumulation / 64 * job->world.ranks,
+                  "the tokens of a step");
+    check_layers(resolve);
+}

@@ -1,0 +1,122 @@
+/* The rules behind "auto", in the order in which one needs another. */
+#include <string.h>
+
+#include "scenarios/nearest.h"
+#include "scenarios/scenario_resolve.h"
+
+static const char *
+text_of(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    return resolve->state->effective[id].value.text;
+}
+
+static gint64
+integer_of(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    return zp_scenario_state_integer(resolve->state, id);
+}
+
+static void
+complain_unknown(ZpScenarioResolve *resolve, ZpSchemaId id, const char *what, const char **names)
+{
+    const char *nearest = zp_nearest_find(text_of(resolve, id), names);
+    g_autofree char *legal = g_strjoinv(", ", (char **)(gpointer)names);
+    zp_scenario_resolve_complain(resolve, id, ZP_SCENARIO_ERROR_UNKNOWN,
+                                 "unknown %s '%s'%s%s%s; legal are %s", what, text_of(resolve, id),
+                                 nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                                 nearest ? "'?" : "", legal);
+}
+
+static void
+find_optimizer(ZpScenarioResolve *resolve)
+{
+    resolve->optimizer = zp_optimizer_find(text_of(resolve, ZP_KEY_OPTIMIZER));
+    if (resolve->optimizer != NULL)
+        return;
+    gsize n = 0;
+    const ZpOptimizer *table = zp_optimizer_table(&n);
+    g_autofree const char **names = g_new0(const char *, n + 1);
+    for (gsize i = 0; i < n; i++)
+        names[i] = table[i].name;
+    complain_unknown(resolve, ZP_KEY_OPTIMIZER, "optimizer", names);
+}
+
+static void
+find_runtime(ZpScenarioResolve *resolve)
+{
+    resolve->runtime = zp_runtime_find(text_of(resolve, ZP_KEY_RUNTIME));
+    if (resolve->runtime != NULL)
+        return;
+    gsize n = 0;
+    const ZpRuntime *const *table = zp_runtime_table(&n);
+    g_autofree const char **names = g_new0(const char *, n + 1);
+    for (gsize i = 0; i < n; i++)
+        names[i] = table[i]->name;
+    complain_unknown(resolve, ZP_KEY_RUNTIME, "runtime", names);
+}
+
+static void
+derive_precision(ZpScenarioResolve *resolve)
+{
+    ZpDtype parameter = (ZpDtype)integer_of(resolve, ZP_KEY_PARAMETER);
+    int bits = zp_dtype_bits(parameter);
+    zp_scenario_resolve_put(resolve, ZP_KEY_GRADIENT, bits < 16 ? ZP_DTYPE_BF16 : parameter, NULL);
+    zp_scenario_resolve_put(resolve, ZP_KEY_GATHERED, parameter, NULL);
+    zp_scenario_resolve_put(resolve, ZP_KEY_REDUCE, integer_of(resolve, ZP_KEY_GRADIENT), NULL);
+    ZpDtype gathered = (ZpDtype)integer_of(resolve, ZP_KEY_GATHERED);
+    gboolean computes = zp_dtype_bits(gathered) >= 16 || gathered == ZP_DTYPE_FP8;
+    zp_scenario_resolve_put(resolve, ZP_KEY_COMPUTE, computes ? gathered : ZP_DTYPE_BF16, NULL);
+    if (resolve->optimizer == NULL)
+        return;
+    gboolean master = bits < 32 && resolve->optimizer->master;
+    zp_scenario_resolve_put(resolve, ZP_KEY_MASTER, master ? ZP_DTYPE_FP32 : ZP_DTYPE_NONE, NULL);
+    /* An optimizer without moments has no format for them; any legal one does. */
+    ZpDtype moments =
+        resolve->optimizer->moments != ZP_DTYPE_NONE ? resolve->optimizer->moments : ZP_DTYPE_FP32;
+    zp_scenario_resolve_put(resolve, ZP_KEY_MOMENTS, moments, NULL);
+}
+
+/* A name that can stand in a file: what a path may hold and a value may not is replaced. */
+static char *
+name_from_path(const char *path)
+{
+    g_autofree char *base = g_path_get_basename(path);
+    if (g_str_has_suffix(base, ".ini"))
+        base[strlen(base) - 4] = '\0';
+    g_autofree char *valid = zp_scenario_problems_printable(base);
+    for (char *c = valid; *c != '\0'; c++) {
+        if (*c == '#' || *c == ' ')
+            *c = '_';
+    }
+    return g_strdup(strcmp(valid, "auto") == 0 || *valid == '\0' ? "scenario" : valid);
+}
+
+static void
+derive_name(ZpScenarioResolve *resolve)
+{
+    ZpScenarioEffective *name = &resolve->state->effective[ZP_KEY_NAME];
+    if (name->source == ZP_SCENARIO_GIVEN)
+        return;
+    if (resolve->base != NULL && resolve->base->state->name != NULL) {
+        resolve->state->name = g_ref_string_acquire(resolve->base->state->name);
+    } else {
+        g_autofree char *text = name_from_path(resolve->state->path);
+        resolve->state->name = g_ref_string_new(text);
+    }
+    name->value.text = resolve->state->name;
+    name->source = ZP_SCENARIO_AUTO;
+}
+
+void
+zp_scenario_derive(ZpScenarioResolve *resolve)
+{
+    derive_name(resolve);
+    find_optimizer(resolve);
+    find_runtime(resolve);
+    derive_precision(resolve);
+    zp_scenario_resolve_put(resolve, ZP_KEY_SHARD_GROUP, integer_of(resolve, ZP_KEY_RANKS), NULL);
+    gint64 prefetch = integer_of(resolve, ZP_KEY_PREFETCH);
+    zp_scenario_resolve_put(resolve, ZP_KEY_PREFETCH_FORWARD, prefetch, NULL);
+    zp_scenario_resolve_put(resolve, ZP_KEY_PREFETCH_BACKWARD, prefetch, NULL);
+    zp_scenario_derive_hardware(resolve);
+}

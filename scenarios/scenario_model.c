@@ -1,0 +1,194 @@
+/* The model itself, built in the way the scenario describes it, or shared with the base. */
+#include "models/catalog.h"
+#include "scenarios/hf_config.h"
+#include "scenarios/scenario_resolve.h"
+
+static ZpArchitectureOptions
+options_of(const ZpScenarioState *state)
+{
+    return (ZpArchitectureOptions){
+        .compute = (ZpDtype)zp_scenario_state_integer(state, ZP_KEY_COMPUTE),
+        .attention = (ZpAttentionImpl)zp_scenario_state_integer(state, ZP_KEY_ATTENTION),
+        .causal = (gboolean)zp_scenario_state_integer(state, ZP_KEY_CAUSAL),
+    };
+}
+
+static ZpModel *
+build_from_dimensions(const ZpScenarioState *state, GError **error)
+{
+    ZpArchitectureOptions options = options_of(state);
+    ZpArchitecture architecture = {
+        .family = "",
+        .layers = zp_scenario_state_integer(state, ZP_KEY_LAYERS),
+        .hidden = zp_scenario_state_integer(state, ZP_KEY_HIDDEN),
+        .heads = zp_scenario_state_integer(state, ZP_KEY_HEADS),
+        .kv_heads = zp_scenario_state_integer(state, ZP_KEY_KV_HEADS),
+        .head_size = zp_scenario_state_integer(state, ZP_KEY_HEAD_SIZE),
+        .ffn = zp_scenario_state_integer(state, ZP_KEY_FFN),
+        .vocabulary = zp_scenario_state_integer(state, ZP_KEY_VOCABULARY),
+        .positions = zp_scenario_state_integer(state, ZP_KEY_POSITIONS),
+        .gated = (gboolean)zp_scenario_state_integer(state, ZP_KEY_GATED),
+        .tied = (gboolean)zp_scenario_state_integer(state, ZP_KEY_TIED),
+        .attention_bias = (gboolean)zp_scenario_state_integer(state, ZP_KEY_ATTENTION_BIAS),
+        .qkv_bias = (gboolean)zp_scenario_state_integer(state, ZP_KEY_QKV_BIAS),
+        .mlp_bias = (gboolean)zp_scenario_state_integer(state, ZP_KEY_MLP_BIAS),
+        .head_bias = (gboolean)zp_scenario_state_integer(state, ZP_KEY_HEAD_BIAS),
+        .norm_bias = (gboolean)zp_scenario_state_integer(state, ZP_KEY_NORM),
+        .norms_per_block = (int)zp_scenario_state_integer(state, ZP_KEY_NORMS_PER_BLOCK),
+        .final_norm = (gboolean)zp_scenario_state_integer(state, ZP_KEY_FINAL_NORM),
+    };
+    return zp_architecture_build(&architecture, &options, "dimensions", error);
+}
+
+/* A layer's setting or its default. */
+static gint64
+layer_integer(const ZpScenarioLayer *layer, ZpSchemaId id)
+{
+    const ZpScenarioSetting *setting = &layer->settings[id - ZP_KEY_LAYER_PARAMETERS];
+    if (setting->given)
+        return setting->value.integer;
+    return id == ZP_KEY_LAYER_REPEAT ? 1 : id == ZP_KEY_LAYER_FLOPS ? -1 : 0;
+}
+
+/* Before anything is built: a refused scenario costs nothing. */
+static gboolean
+check_spelt_layers(ZpScenarioResolve *resolve)
+{
+    const GPtrArray *layers = resolve->state->layers;
+    gint64 total = 0, n_layers = 0;
+    for (guint l = 0; l < layers->len; l++) {
+        const ZpScenarioLayer *layer = g_ptr_array_index(layers, l);
+        gint64 repeat = layer_integer(layer, ZP_KEY_LAYER_REPEAT);
+        gint64 elements = layer_integer(layer, ZP_KEY_LAYER_PARAMETERS);
+        ZpScenarioError code = ZP_SCENARIO_ERROR_MISSING;
+        const char *what = NULL;
+        n_layers += repeat;
+        if (!layer->settings[0].given) {
+            what = "parameters is missing";
+        } else if (n_layers > ZP_SCENARIO_MAX_LAYERS) {
+            code = ZP_SCENARIO_ERROR_RANGE;
+            what = "more than 10000 layers in all";
+        } else if (elements > (ZP_SCENARIO_MAX_ELEMENTS - total) / repeat) {
+            code = ZP_SCENARIO_ERROR_OVERFLOW;
+            what = "more than 2^56 parameters in all";
+        }
+        if (what != NULL) {
+            zp_scenario_problems_add(resolve->problems, code, layer->origin, "[%s]: %s",
+                                     layer->section, what);
+            return FALSE;
+        }
+        total += elements * repeat;
+    }
+    return TRUE;
+}
+
+static ZpModel *
+build_from_layers(ZpScenarioResolve *resolve)
+{
+    if (!check_spelt_layers(resolve))
+        return NULL;
+    const GPtrArray *layers = resolve->state->layers;
+    ZpModel *model = zp_model_new("layers");
+    model->family = "hand-spelt";
+    for (guint l = 0; l < layers->len; l++) {
+        const ZpScenarioLayer *layer = g_ptr_array_index(layers, l);
+        zp_model_add_layer(model, zp_scenario_state_layer_name(layer),
+                           layer_integer(layer, ZP_KEY_LAYER_PARAMETERS),
+                           (gint32)layer_integer(layer, ZP_KEY_LAYER_REPEAT),
+                           layer_integer(layer, ZP_KEY_LAYER_FLOPS),
+                           layer_integer(layer, ZP_KEY_LAYER_ACTIVATION),
+                           layer_integer(layer, ZP_KEY_LAYER_CHECKPOINT));
+    }
+    zp_model_finish(model);
+    return model;
+}
+
+/* A relative path starts at the scenario file's folder. */
+static ZpModel *
+build_from_config(ZpScenarioResolve *resolve, const ZpArchitectureOptions *options, GError **error)
+{
+    const char *given = resolve->state->effective[ZP_KEY_CONFIG].value.text;
+    g_autofree char *folder = g_path_get_dirname(resolve->state->path);
+    g_autofree char *path =
+        g_path_is_absolute(given) ? g_strdup(given) : g_build_filename(folder, given, NULL);
+    return zp_hf_load(path, options, resolve->scenario->warnings, error);
+}
+
+static ZpModel *
+build(ZpScenarioResolve *resolve, ZpSchemaId *about, GError **error)
+{
+    const ZpScenarioState *state = resolve->state;
+    ZpArchitectureOptions options = options_of(state);
+    switch (resolve->route) {
+    case ZP_ROUTE_CATALOG:
+        *about = ZP_KEY_CATALOG;
+        return zp_catalog_build(state->effective[ZP_KEY_CATALOG].value.text, &options, error);
+    case ZP_ROUTE_CONFIG:
+        *about = ZP_KEY_CONFIG;
+        return build_from_config(resolve, &options, error);
+    case ZP_ROUTE_TOTAL:
+        return zp_model_new_total(zp_scenario_state_integer(state, ZP_KEY_TOTAL_PARAMETERS),
+                                  (gint32)zp_scenario_state_integer(state, ZP_KEY_PIECES));
+    case ZP_ROUTE_DIMENSIONS:
+        *about = ZP_KEY_LAYERS;
+        return build_from_dimensions(state, error);
+    case ZP_ROUTE_LAYERS:
+        return build_from_layers(resolve);
+    case ZP_ROUTE_NONE:
+        break;
+    }
+    g_assert_not_reached();
+}
+
+/* Does anything that shapes the model differ? */
+static gboolean
+same_model(const ZpScenarioResolve *resolve)
+{
+    if (resolve->base == NULL || resolve->base->state->layers != resolve->state->layers)
+        return FALSE;
+    for (int id = 0; id < ZP_N_KEYS; id++) {
+        const ZpSchemaKey *key = zp_schema_key((ZpSchemaId)id);
+        const ZpScenarioEffective *a = &resolve->base->state->effective[id];
+        const ZpScenarioEffective *b = &resolve->state->effective[id];
+        if (key->shapes_model &&
+            (a->present != b->present || !zp_schema_value_equal(key, &a->value, &b->value)))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static ZpScenarioError
+reason_of(const GError *error)
+{
+    if (g_error_matches(error, ZP_ARCHITECTURE_ERROR, ZP_ARCHITECTURE_ERROR_RANGE) ||
+        g_error_matches(error, ZP_HF_ERROR, ZP_HF_ERROR_RANGE))
+        return ZP_SCENARIO_ERROR_RANGE;
+    if (g_error_matches(error, ZP_ARCHITECTURE_ERROR, ZP_ARCHITECTURE_ERROR_MISSING) ||
+        g_error_matches(error, ZP_HF_ERROR, ZP_HF_ERROR_MISSING))
+        return ZP_SCENARIO_ERROR_MISSING;
+    if (g_error_matches(error, ZP_HF_ERROR, ZP_HF_ERROR_IO))
+        return ZP_SCENARIO_ERROR_IO;
+    if (g_error_matches(error, ZP_HF_ERROR, ZP_HF_ERROR_SYNTAX))
+        return ZP_SCENARIO_ERROR_SYNTAX;
+    return ZP_SCENARIO_ERROR_UNKNOWN;
+}
+
+void
+zp_scenario_build_model(ZpScenarioResolve *resolve)
+{
+    g_autoptr(GError) error = NULL;
+    ZpSchemaId about = ZP_KEY_TOTAL_PARAMETERS;
+    if (same_model(resolve)) {
+        resolve->state->model = resolve->base->state->model;
+        g_atomic_ref_count_inc(&resolve->state->model->references);
+        return;
+    }
+    ZpModel *model = build(resolve, &about, &error);
+    if (error != NULL)
+        zp_scenario_resolve_complain(resolve, about, reason_of(error), "%s", error->message);
+    if (model == NULL)
+        return;
+    resolve->state->model = g_new0(ZpScenarioModel, 1);
+    g_atomic_ref_count_init(&resolve->state->model->references);
+    resolve->state->model->model = model;
+}

@@ -1,0 +1,200 @@
+/* The keys of a scenario file: one table for parsing, checking, `explain`, manual, dump and tests.
+ *
+ * A key belongs to a section; "zero.stage" is its full name.  Keys of the section "layer" are
+ * repeated: each group [layer NAME] has its own. */
+#pragma once
+
+#include "models/job.h"
+#include "scenarios/quantity.h"
+
+/* In the order of sections and keys in a dump. */
+typedef enum {
+    ZP_KEY_NAME,
+    ZP_KEY_DESCRIPTION,
+
+    ZP_KEY_CATALOG,
+    ZP_KEY_CONFIG,
+    ZP_KEY_TOTAL_PARAMETERS,
+    ZP_KEY_PIECES,
+    ZP_KEY_LAYERS,
+    ZP_KEY_HIDDEN,
+    ZP_KEY_HEADS,
+    ZP_KEY_KV_HEADS,
+    ZP_KEY_HEAD_SIZE,
+    ZP_KEY_FFN,
+    ZP_KEY_GATED,
+    ZP_KEY_VOCABULARY,
+    ZP_KEY_POSITIONS,
+    ZP_KEY_TIED,
+    ZP_KEY_ATTENTION_BIAS,
+    ZP_KEY_QKV_BIAS,
+    ZP_KEY_MLP_BIAS,
+    ZP_KEY_HEAD_BIAS,
+    ZP_KEY_NORM,
+    ZP_KEY_NORMS_PER_BLOCK,
+    ZP_KEY_FINAL_NORM,
+    ZP_KEY_ATTENTION,
+    ZP_KEY_CAUSAL,
+
+    ZP_KEY_LAYER_PARAMETERS,
+    ZP_KEY_LAYER_REPEAT,
+    ZP_KEY_LAYER_FLOPS,
+    ZP_KEY_LAYER_ACTIVATION,
+    ZP_KEY_LAYER_CHECKPOINT,
+
+    ZP_KEY_MICRO_BATCH,
+    ZP_KEY_SEQUENCE,
+    ZP_KEY_ACCUMULATION,
+    ZP_KEY_CHECKPOINTING,
+
+    ZP_KEY_PARAMETER,
+    ZP_KEY_GRADIENT,
+    ZP_KEY_GATHERED,
+    ZP_KEY_REDUCE,
+    ZP_KEY_COMPUTE,
+    ZP_KEY_MASTER,
+    ZP_KEY_MOMENTS,
+
+    ZP_KEY_OPTIMIZER,
+
+    ZP_KEY_RANKS,
+    ZP_KEY_SHARD_GROUP,
+
+    ZP_KEY_RUNTIME,
+    ZP_KEY_STAGE,
+    ZP_KEY_WRAP,
+    ZP_KEY_WRAP_BLOCKS,
+    ZP_KEY_WRAP_ELEMENTS,
+    ZP_KEY_OUTER,
+    ZP_KEY_PREFETCH,
+    ZP_KEY_PREFETCH_FORWARD,
+    ZP_KEY_PREFETCH_BACKWARD,
+    ZP_KEY_BUCKET,
+    ZP_KEY_OVERLAP,
+    ZP_KEY_RESHARD,
+
+    ZP_KEY_GPU,
+    ZP_KEY_MEMORY,
+    ZP_KEY_FLOPS,
+    ZP_KEY_FLOPS_EFFICIENCY,
+    ZP_KEY_MEMORY_BANDWIDTH,
+    ZP_KEY_MEMORY_EFFICIENCY,
+    ZP_KEY_KERNEL_LATENCY,
+    ZP_KEY_OVERHEAD,
+    ZP_KEY_CONTINGENCY,
+
+    ZP_KEY_NODE,
+    ZP_KEY_GPUS,
+    ZP_KEY_LINK_BANDWIDTH,
+    ZP_KEY_LINK_EFFICIENCY,
+    ZP_KEY_LINK_LATENCY,
+    ZP_KEY_NETWORK_BANDWIDTH,
+    ZP_KEY_NETWORK_EFFICIENCY,
+    ZP_KEY_NETWORK_LATENCY,
+    ZP_KEY_H2D,
+    ZP_KEY_D2H,
+
+    ZP_KEY_LAUNCH_OVERHEAD,
+    ZP_KEY_INSTR_OVERHEAD,
+    ZP_KEY_RUN_AHEAD,
+
+    ZP_KEY_SIMULATED_RANKS,
+    ZP_KEY_JITTER,
+    ZP_KEY_SEED,
+    ZP_KEY_STEPS,
+    ZP_KEY_SLOW_RANK,
+    ZP_KEY_SLOW_FACTOR,
+
+    ZP_KEY_LIMIT,
+
+    ZP_N_KEYS
+} ZpSchemaId;
+
+typedef enum {
+    ZP_SCHEMA_COUNT,
+    ZP_SCHEMA_BYTES,
+    ZP_SCHEMA_BANDWIDTH,
+    ZP_SCHEMA_FLOPS,
+    ZP_SCHEMA_TIME,
+    ZP_SCHEMA_RATIO,
+    ZP_SCHEMA_ENUM,
+    ZP_SCHEMA_BOOL,
+    ZP_SCHEMA_DTYPE,
+    ZP_SCHEMA_TEXT,
+    ZP_N_SCHEMA_KINDS
+} ZpSchemaKind;
+
+typedef struct {
+    const char *name; /* NULL ends a list */
+    int value;
+    const char *help;
+} ZpSchemaChoice;
+
+/* What a key accepts is its kind, its range and one extra word. */
+typedef struct {
+    ZpSchemaId id;
+    const char *section, *key;
+    ZpSchemaKind kind;
+    const char *unit;              /* COUNT: the word that may follow the number, or NULL */
+    gint64 min, max;               /* COUNT, BYTES, TIME: inclusive */
+    double low, high;              /* BANDWIDTH, FLOPS, RATIO: inclusive */
+    const ZpSchemaChoice *choices; /* ENUM */
+    guint dtypes;                  /* DTYPE: 1u << ZpDtype of the legal ones */
+    const char *word;              /* stands for a number: "none", "all", "unlimited"; or NULL */
+    gint64 word_value;             /* that number */
+    const char *fallback;          /* the default as text; "auto": derived; NULL: none */
+    const char *rule;              /* how "auto" is derived, in words; NULL where it is not */
+    gboolean shapes_model;         /* another value means another ZpModel */
+    const char *help;              /* one line */
+    const char *example;           /* parses */
+    gsize offset, size;            /* where it goes in ZpJob; size 0: set by hand */
+} ZpSchemaKey;
+
+/* A value of any kind. */
+typedef struct {
+    gint64 integer; /* COUNT, BYTES, TIME (ps), ENUM, BOOL, DTYPE */
+    double real;    /* BANDWIDTH, FLOPS, RATIO */
+    char *text;     /* TEXT: a GRefString, owned; NULL otherwise */
+} ZpSchemaValue;
+
+const ZpSchemaKey *zp_schema_table(gsize *n);
+const ZpSchemaKey *zp_schema_key(ZpSchemaId id);
+
+/* "zero.stage", or "stage" where only one section has it; the error names the nearest key or the
+ * sections to choose from. */
+const ZpSchemaKey *zp_schema_find(const char *name, GError **error);
+/* Within a section; NULL if there is none. */
+const ZpSchemaKey *zp_schema_find_in(const char *section, const char *key);
+/* NULL-terminated names; free with g_free(). */
+const char **zp_schema_sections(void);
+const char **zp_schema_keys_of(const char *section);
+
+/* Several lines: meaning, type, range, default, example; ends with a newline. */
+char *zp_schema_explain(const ZpSchemaKey *key);
+/* "count from 1 to 64", "one of block, model". */
+char *zp_schema_legal(const ZpSchemaKey *key);
+
+/* Reads `text` as this key's value; errors of ZP_SCHEMA_ERROR or ZP_QUANTITY_ERROR say what is
+ * legal, without saying where. */
+gboolean zp_schema_parse(const ZpSchemaKey *key, const char *text, ZpSchemaValue *value,
+                         GError **error);
+char *zp_schema_print(const ZpSchemaKey *key, const ZpSchemaValue *value);
+gboolean zp_schema_value_equal(const ZpSchemaKey *key, const ZpSchemaValue *a,
+                               const ZpSchemaValue *b);
+void zp_schema_value_copy(ZpSchemaValue *to, const ZpSchemaValue *from);
+void zp_schema_value_clear(ZpSchemaValue *value);
+
+/* Writes the value into the job, where the key has a place there. */
+void zp_schema_store(const ZpSchemaKey *key, const ZpSchemaValue *value, ZpJob *job);
+
+/* A libFuzzer dictionary of all names and choices. */
+void zp_schema_dictionary(GString *out);
+
+typedef enum {
+    ZP_SCHEMA_ERROR_UNKNOWN,   /* no such key */
+    ZP_SCHEMA_ERROR_AMBIGUOUS, /* several sections have it */
+    ZP_SCHEMA_ERROR_RANGE,
+    ZP_SCHEMA_ERROR_CHOICE, /* not one of the legal words */
+} ZpSchemaError;
+#define ZP_SCHEMA_ERROR (zp_schema_error_quark())
+GQuark zp_schema_error_quark(void);

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# The command line from outside: exit codes, messages, and that nothing half-written stays behind.
+set -uo pipefail
+program=$1
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+failed=0
+
+# expect CODE PATTERN COMMAND...: exit code, and a pattern in what was printed (stdout or stderr).
+expect() {
+    local code=$1 pattern=$2
+    shift 2
+    timeout 60 "$@" >out 2>err
+    local got=$?
+    if [ "$got" -ne "$code" ] || ! cat out err | grep -qE -- "$pattern"; then
+        echo "FAIL: $*"
+        echo "  exit $got, expected $code, pattern '$pattern'"
+        head -5 out err
+        failed=1
+    fi
+}
+
+cp "$source/scenarios/llama3-8b-zero3.ini" ok.ini
+set_key() { expect "$1" "$2" "$program" run ok.ini --no-database --set "$3"; }
+
+expect 2 'COMMAND' "$program"
+expect 0 'Commands:' "$program" --help
+expect 2 "did you mean 'sweep'" "$program" swep
+expect 2 'exactly one scenario' "$program" run
+expect 2 'Unknown option|unknown option' "$program" run ok.ini --jsn
+expect 4 'missing.ini' "$program" run missing.ini
+expect 0 'zeropeak [0-9]' "$program" --version
+
+set_key 3 'ranks' world.ranks=0
+set_key 3 'ranks' world.ranks=-8
+set_key 3 'ranks' world.ranks=99999999999999999999
+set_key 3 'shard_group' world.shard_group=3
+set_key 3 'stage' zero.stage=4
+set_key 3 'prefetch' zero.prefetch=1000
+set_key 3 'did you mean' zero.prefetsh=1
+set_key 3 'micro_batch' training.micro_batch=nan
+set_key 3 'parameter' precision.parameter=int3
+set_key 3 'memory' 'device.memory=80G'
+set_key 3 '' training.micro_batch=4000000000000000000
+
+# A model that does not fit is an answer, not an error.
+expect 0 'does not fit|DOES NOT FIT|no fit' "$program" run ok.ini --no-database --set device.memory="4 GiB"
+expect 7 '' "$program" run ok.ini --no-database --set device.memory="4 GiB" --require-fit
+expect 0 '"fits" *: *false' "$program" run ok.ini --no-database --json --set device.memory="4 GiB"
+
+# Databases: not ours, newer, in a folder that does not exist, on a full disk.
+echo 'not a database' >foreign.db
+cp foreign.db before.db
+expect 5 'foreign.db' "$program" run ok.ini --database foreign.db
+cmp -s foreign.db before.db || { echo "FAIL: a foreign file was changed"; failed=1; }
+expect 4 'nowhere' "$program" run ok.ini --database nowhere/x.db
+expect 4 '' "$program" run ok.ini --database /dev/full
+expect 4 'disk full|cannot write' bash -c "$program run ok.ini --no-database --json >/dev/full"
+expect 0 'recorded as run 1' "$program" run ok.ini --database mine.db
+expect 0 'recorded as run 2' "$program" run ok.ini --database mine.db --set zero.stage=2
+expect 5 '' bash -c "sqlite3 mine.db 'pragma user_version = 999' && $program run ok.ini --database mine.db"
+
+# Plots leave nothing behind when they fail.
+expect 4 '' "$program" plot missing.db --kind memory --output x.svg
+expect 2 'kind' "$program" plot mine.db --kind nonsense --output x.svg
+[ ! -e x.svg ] || { echo "FAIL: a failed plot left a file"; failed=1; }
+
+# Ctrl-C in a long sweep: exit 130, the database as before.
+"$program" run ok.ini --database sweep.db >/dev/null
+cp sweep.db before.db
+cat ok.ini >long.ini
+printf '\n[sweep]\ntraining.micro_batch = 1..1000\nzero.wrap_blocks = 1..32\n' >>long.ini
+"$program" sweep long.ini --database sweep.db >out 2>err &
+pid=$!
+sleep 1
+kill -INT $pid 2>/dev/null
+wait $pid
+got=$?
+[ "$got" -eq 130 ] || { echo "FAIL: interrupted sweep exits $got"; head -3 err; failed=1; }
+
+# The effective scenario loads back to itself.
+"$program" check ok.ini --dump >dump1.ini || failed=1
+"$program" check dump1.ini --dump >dump2.ini || failed=1
+diff <(sed 's/ *#.*//' dump1.ini) <(sed 's/ *#.*//' dump2.ini) || { echo "FAIL: dump"; failed=1; }
+
+# The same input gives the same bytes.
+"$program" run ok.ini --no-database --json --trace >a.json
+"$program" run ok.ini --no-database --json --trace >b.json
+cmp -s a.json b.json || { echo "FAIL: two runs differ"; failed=1; }
+exit $failed

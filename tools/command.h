@@ -1,0 +1,78 @@
+/* Subcommands and their options as tables: parsing, --help, the man page and the shell completion
+ * all come from here. */
+#pragma once
+
+#include <glib.h>
+
+/* Exit codes; documented in the man page from zp_command_exits(). */
+typedef enum {
+    ZP_EXIT_OK = 0,
+    ZP_EXIT_USAGE = 2,
+    ZP_EXIT_INPUT = 3,
+    ZP_EXIT_IO = 4,
+    ZP_EXIT_DATABASE = 5,
+    ZP_EXIT_CHECK = 6,
+    ZP_EXIT_NO_FIT = 7,
+    ZP_EXIT_PLOT = 8,
+    ZP_EXIT_INTERRUPTED = 130,
+} ZpExit;
+
+typedef struct {
+    ZpExit code;
+    const char *meaning;
+} ZpCommandExit;
+const ZpCommandExit *zp_command_exits(gsize *n);
+
+/* Values of all options of all commands; a command reads those it lists. */
+typedef struct {
+    char **set;
+    char *database, *output, *kind, *title, *axis, *sweep;
+    char **runs;
+    gboolean json, csv, trace, tape, dump, script;
+    gboolean no_database, require_fit, why, no_color;
+    int jobs, top;
+} ZpCommandOptions;
+
+void zp_command_options_clear(ZpCommandOptions *options);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ZpCommandOptions, zp_command_options_clear)
+
+typedef struct {
+    const char *name;
+    char letter; /* 0: none */
+    GOptionArg type;
+    gsize offset;         /* into ZpCommandOptions */
+    const char *argument; /* "KEY=VALUE"; NULL for flags */
+    const char *help;
+} ZpCommandOption;
+
+typedef struct {
+    const char *name;
+    const char *arguments; /* "FILE" */
+    const char *summary;   /* one line */
+    const char *description;
+    const ZpCommandOption *options; /* ends with a NULL name */
+    const char *const *examples;    /* NULL-terminated */
+    /* Returns an exit code; on failure with `error` set. */
+    int (*run)(const ZpCommandOptions *options, char **arguments, GError **error);
+} ZpCommand;
+
+const ZpCommand *const *zp_command_table(gsize *n);
+const ZpCommand *zp_command_find(const char *name);
+
+/* Runs the command line; prints errors to stderr as "zeropeak COMMAND: ...". */
+int zp_command_main(int argc, char **argv);
+
+/* Errors of the command line itself. */
+typedef enum { ZP_COMMAND_ERROR_USAGE, ZP_COMMAND_ERROR_INPUT, ZP_COMMAND_ERROR_IO } ZpCommandError;
+#define ZP_COMMAND_ERROR (zp_command_error_quark())
+GQuark zp_command_error_quark(void);
+/* The exit code that belongs to an error of any domain of the program. */
+int zp_command_exit_code(const GError *error);
+
+extern const ZpCommand zp_command_run;
+extern const ZpCommand zp_command_sweep;
+extern const ZpCommand zp_command_plot;
+extern const ZpCommand zp_command_ledger;
+extern const ZpCommand zp_command_check;
+extern const ZpCommand zp_command_explain;
+extern const ZpCommand zp_command_list;

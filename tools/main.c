@@ -1,0 +1,7 @@
+#include "tools/command.h"
+
+int
+main(int argc, char **argv)
+{
+    return zp_command_main(argc, argv);
+}

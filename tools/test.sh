@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# All tests: style, warnings of two compilers, unit and reference tests, sanitizers, short fuzzing.
+#   tools/test.sh          everything (what CI runs)
+#   tools/test.sh quick    one build and its tests
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bash tools/packages.sh test
+jobs=$(nproc)
+sources() { git ls-files '*.c' '*.h' 2>/dev/null || find sim models scenarios reports tools tests -name '*.[ch]'; }
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "build and test (gcc, warnings are errors)"
+cmake -S . -B build-test -DCMAKE_BUILD_TYPE=Release -DZP_WERROR=ON >/dev/null
+cmake --build build-test -j"$jobs" | grep -E 'warning|error|\*\*\*' || true
+ctest --test-dir build-test -j"$jobs" --output-on-failure
+[ "${1:-}" = quick ] && exit 0
+
+step "format"
+sources | xargs clang-format --dry-run --Werror
+
+step "build (clang, warnings are errors)"
+CC=clang cmake -S . -B build-clang -DCMAKE_BUILD_TYPE=Release -DZP_WERROR=ON >/dev/null
+cmake --build build-clang -j"$jobs" | grep -E 'warning|error|\*\*\*' || true
+
+step "clang-tidy"
+sources | grep '\.c$' | grep -v '^tests/' | xargs -P "$jobs" -n 4 clang-tidy --quiet -p build-clang 2>/dev/null
+
+step "address and undefined-behaviour sanitizers"
+cmake -S . -B build-sanitize -DCMAKE_BUILD_TYPE=Debug -DZP_SANITIZE=address,undefined >/dev/null
+cmake --build build-sanitize -j"$jobs" >/dev/null
+ctest --test-dir build-sanitize -j"$jobs" --output-on-failure
+
+step "fuzzing, ${ZP_FUZZ_SECONDS:-10} s a target"
+CC=clang cmake -S . -B build-fuzz -DCMAKE_BUILD_TYPE=Release -DZP_FUZZ=ON \
+    -DZP_SANITIZE=address,undefined >/dev/null
+for source in tests/fuzz/fuzz_*.c; do
+    target=$(basename "$source" .c)
+    cmake --build build-fuzz -j"$jobs" --target "$target" >/dev/null
+    mkdir -p "build-fuzz/found/$target"
+    "build-fuzz/tests/$target" -max_total_time="${ZP_FUZZ_SECONDS:-10}" -timeout=5 -rss_limit_mb=2048 \
+        -verbosity=0 -artifact_prefix="build-fuzz/found/" "build-fuzz/found/$target" \
+        "tests/fuzz/corpus/${target#fuzz_}"
+    echo "$target: nothing found"
+done
+
+step "all passed"
