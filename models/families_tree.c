@@ -86,7 +86,7 @@ static void
 add_parameter(Expander *expander, const ZpTemplateParameter *spec, gint32 module, gboolean expert,
               const char *tie)
 {
-    if (!holds(expander, spec->condition))
+    if (!expander->in_range || !holds(expander, spec->condition))
         return;
     ZpModelParameter parameter = {
         .elements = 1,
