@@ -52,7 +52,7 @@ zp_event_fill(const ZpTape *tape, gint32 index, ZpEvent *event)
     if (instr->op <= ZP_TAPE_USE)
         fill_buffer(tape, instr, event);
     else if (instr->op == ZP_TAPE_LAUNCH)
-        event->bytes = work->bytes;
+        event->bytes = tape->works[instr->a].bytes;
 }
 
 char *

@@ -1,5 +1,6 @@
 #include "reports/store_internal.h"
 
+#include <glib/gstdio.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 #include "reports/data.h"
 
-G_DEFINE_QUARK(zp - store - error - quark, zp_store_error)
+G_DEFINE_QUARK(zp-store-error-quark, zp_store_error)
 
 #define HEADER_BYTES 100 /* of an SQLite file; https://www.sqlite.org/fileformat2.html */
 
@@ -66,6 +67,7 @@ zp_store_commit(ZpStore *store, GError **error)
     if (!zp_store_exec(store, "COMMIT", error))
         return FALSE;
     store->in_transaction = FALSE;
+    store->n_commits++;
     return TRUE;
 }
 
@@ -89,11 +91,9 @@ zp_store_prepare(ZpStore *store, const char *sql, GError **error)
     return statement;
 }
 
-gboolean
-zp_store_insert(ZpStore *store, ZpStatement *statement, GError **error, const char *format, ...)
+static void
+bind_row(ZpStatement *statement, const char *format, va_list arguments)
 {
-    va_list arguments;
-    va_start(arguments, format);
     for (int i = 1; format[i - 1] != '\0'; i++) {
         gint64 id;
         switch (format[i - 1]) {
@@ -117,6 +117,14 @@ zp_store_insert(ZpStore *store, ZpStatement *statement, GError **error, const ch
             g_assert_not_reached();
         }
     }
+}
+
+gboolean
+zp_store_insert(ZpStore *store, ZpStatement *statement, GError **error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    bind_row(statement, format, arguments);
     va_end(arguments);
     int code = sqlite3_step(statement);
     if (code != SQLITE_DONE)
@@ -148,10 +156,10 @@ zp_store_name(ZpStore *store, const char *text, GError **error)
 {
     if (text == NULL)
         return 0;
-    gint64 id = (gint64)(gsize)g_hash_table_lookup(store->names, text);
-    if (id > 0)
-        return id;
-    id = query_integer(store, "SELECT id FROM name WHERE text = ?1", text, error);
+    const gint64 *known = g_hash_table_lookup(store->names, text);
+    if (known != NULL)
+        return *known;
+    gint64 id = query_integer(store, "SELECT id FROM name WHERE text = ?1", text, error);
     if (id == -2)
         return -1;
     if (id == -1) {
@@ -161,7 +169,7 @@ zp_store_name(ZpStore *store, const char *text, GError **error)
             return -1;
         id = sqlite3_last_insert_rowid(store->db);
     }
-    g_hash_table_insert(store->names, g_strdup(text), (gpointer)(gsize)id);
+    g_hash_table_insert(store->names, g_strdup(text), g_memdup2(&id, sizeof id));
     return id;
 }
 
@@ -248,7 +256,8 @@ zp_store_open(const char *path, ZpStoreMode mode, GError **error)
     }
     g_autoptr(ZpStore) store = g_new0(ZpStore, 1);
     store->path = g_strdup(path);
-    store->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    store->created = !g_file_test(path, G_FILE_TEST_EXISTS);
+    store->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     /* Reading may have to finish a crashed writer's rollback: never SQLITE_OPEN_READONLY. */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     if (mode == ZP_STORE_APPEND)
@@ -284,6 +293,9 @@ zp_store_free(ZpStore *store)
     sqlite3_finalize(store->insert_value);
     sqlite3_finalize(store->insert_peak);
     sqlite3_close(store->db);
+    /* A file that this store made and could write nothing into is no database: a full disk. */
+    if (store->created && store->n_commits == 0)
+        (void)g_unlink(store->path);
     g_hash_table_unref(store->names);
     g_free(store->path);
     g_free(store);

@@ -32,6 +32,18 @@ zp_import_message_list_free(ZpImportMessages *messages)
     g_free(messages);
 }
 
+char *
+zp_import_message_clean(const char *text)
+{
+    if (!text)
+        return NULL;
+    char *clean = g_utf8_make_valid(text, -1);
+    for (char *p = clean; *p; p++)
+        if (g_ascii_iscntrl(*p))
+            *p = '?';
+    return clean;
+}
+
 void
 zp_import_message_add(ZpImportMessages *messages, ZpImportSeverity severity, int line, int column,
                       const char *key, const char *mend, const char *format, ...)
@@ -42,7 +54,7 @@ zp_import_message_add(ZpImportMessages *messages, ZpImportSeverity severity, int
     message->severity = severity;
     message->line = line;
     message->column = column;
-    message->key = g_strdup(key ? key : "");
+    message->key = zp_import_message_clean(key ? key : "");
     if (messages->list->len == MAX_MESSAGES) {
         /* Errors must not be lost among notes: the closing line is itself an error. */
         message->severity = ZP_IMPORT_ERROR;
@@ -51,9 +63,10 @@ zp_import_message_add(ZpImportMessages *messages, ZpImportSeverity severity, int
     } else {
         va_list arguments;
         va_start(arguments, format);
-        message->text = g_strdup_vprintf(format, arguments);
+        g_autofree char *text = g_strdup_vprintf(format, arguments);
         va_end(arguments);
-        message->mend = g_strdup(mend);
+        message->text = zp_import_message_clean(text);
+        message->mend = zp_import_message_clean(mend);
     }
     g_ptr_array_add(messages->list, message);
 }

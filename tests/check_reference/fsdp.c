@@ -5,6 +5,7 @@
 #include "check.h"
 #include "fsdp_case.h"
 #include "fsdp_events.h"
+#include "models/runtimes/ddp.h"
 #include "models/runtimes/fsdp1.h"
 #include "models/runtimes/fsdp2.h"
 #include "models/vocabulary.h"
@@ -233,6 +234,8 @@ compile(const FsdpCase *fsdp_case, ZpTape *tape)
         zp_fsdp2_compile(fsdp_case->plan, NULL, N_STEPS, tape);
     else if (strcmp(fsdp_case->runtime, "fsdp1") == 0)
         zp_fsdp1_compile(fsdp_case->plan, NULL, N_STEPS, tape);
+    else if (strcmp(fsdp_case->runtime, "ddp") == 0)
+        zp_ddp_compile(fsdp_case->plan, NULL, FALSE, N_STEPS, tape);
     else
         return FALSE;
     return TRUE;
