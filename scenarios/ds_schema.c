@@ -62,6 +62,15 @@ zp_ds_schema_find_name(const char *name)
     return ZP_DS_NONE;
 }
 
+static gboolean
+is_in_block(const char *path, const char *block)
+{
+    gsize length = strlen(block);
+    if (length > 0 && (strncmp(path, block, length) != 0 || path[length++] != '.'))
+        return FALSE;
+    return strchr(path + length, '.') == NULL;
+}
+
 ZpDsKey
 zp_ds_schema_nearest(const char *block, const char *name)
 {
@@ -70,8 +79,7 @@ zp_ds_schema_nearest(const char *block, const char *name)
     gsize n = 0;
     for (int key = 0; key < ZP_N_DS_KEYS; key++) {
         const ZpDsEntry *entry = zp_ds_schema_get((ZpDsKey)key);
-        g_autofree char *own = zp_ds_schema_block((ZpDsKey)key);
-        if (strcmp(own, block) != 0 || entry->state == ZP_DS_UNDEFINED ||
+        if (!is_in_block(entry->path, block) || entry->state == ZP_DS_UNDEFINED ||
             entry->state == ZP_DS_UNREAD)
             continue;
         keys[n] = (ZpDsKey)key;

@@ -195,15 +195,10 @@ read_known(ZpDsReader *reader, ZpDsKey key, const char *path, const ZpTree *tree
 static void
 read_block(ZpDsReader *reader, const char *block, const ZpTree *tree, ZpDsKind kind)
 {
-    /* A duplicate has been refused already; the last one counts, as in lenient readers. */
-    g_autoptr(GHashTable) last = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < tree->members->len; i++) {
-        ZpTree *member = tree->members->pdata[i];
-        g_hash_table_replace(last, member->key, member);
-    }
     for (guint i = 0; i < tree->members->len; i++) {
         const ZpTree *member = tree->members->pdata[i];
-        if (g_hash_table_lookup(last, member->key) != member)
+        /* A duplicate has been refused already; the last one counts, as in lenient readers. */
+        if (zp_tree_find(tree, member->key) != member)
             continue;
         if (strchr(member->key, '.') || !*member->key) {
             say_unknown(reader, kind == ZP_DS_BLOCK_STRICT ? ZP_IMPORT_ERROR : ZP_IMPORT_WARNING,

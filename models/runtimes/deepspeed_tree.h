@@ -42,7 +42,7 @@ typedef struct {
     GArray *owned;      /* gint32 ds_id, by module in pre-order */
     GArray *needed;     /* gint32 ds_id */
     GArray *calls;      /* gint32 module */
-    gboolean tied;      /* some parameter has two owners */
+    GHashTable *ids;    /* parameter name -> ds_id + 1 */
     gboolean finished;
 } ZpDsTree;
 
@@ -51,8 +51,8 @@ void zp_ds_tree_free(ZpDsTree *tree);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpDsTree, zp_ds_tree_free)
 
 /* Builders, in registration order: a module, its own parameters, then its children (pre-order).
- * Names are interned.  add_parameter gives the ds_id; a name seen before is a tied parameter and
- * keeps its first size. */
+ * Names are borrowed: interned strings, told apart by their address.  add_parameter gives the
+ * ds_id; a name seen before is a tied parameter and keeps its first size. */
 gint32 zp_ds_tree_add_module(ZpDsTree *tree, const char *name, gint32 parent);
 gint32 zp_ds_tree_add_parameter(ZpDsTree *tree, gint32 module, const char *name, gint64 elements,
                                 gboolean trainable);

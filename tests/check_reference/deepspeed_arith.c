@@ -216,9 +216,10 @@ check_persistence(DsCheck *check, JsonObject *input, JsonObject *expected)
     g_auto(Parameters) parameters = {0};
     read_parameters(&parameters, input);
     g_autoptr(ZpDsTree) tree = zp_ds_tree_new();
-    zp_ds_tree_add_module(tree, "root", ZP_MODEL_NONE);
+    zp_ds_tree_add_module(tree, g_intern_static_string("root"), ZP_MODEL_NONE);
     for (gint32 i = 0; i < parameters.n; i++)
-        zp_ds_tree_add_parameter(tree, 0, parameters.names->pdata[i], parameters.elements[i], TRUE);
+        zp_ds_tree_add_parameter(tree, 0, g_intern_string(parameters.names->pdata[i]),
+                                 parameters.elements[i], TRUE);
     zp_ds_tree_finish(tree);
     zp_ds_tree_mark_persistent(tree, ds_int(input, "param_persistence_threshold", 100000),
                                ds_int(input, "model_persistence_threshold", G_MAXINT64));
