@@ -27,21 +27,21 @@ move_model(ZpDsProgram *program)
 {
     ZpDs *ds = &program->ds;
     gint32 n = (gint32)program->tree->parameters->len;
-    gint32 *on_device = g_new(gint32, MAX(n, 1));
-    g_autofree gint32 *on_host = g_new(gint32, MAX(n, 1));
+    gint32 *on_device = g_new(gint32, (gsize)MAX(n, 1));
+    g_autofree gint32 *on_host = g_new(gint32, (gsize)MAX(n, 1));
     for (gint32 id = 0; id < n; id++)
         on_host[id] =
             zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_UNSHARDED,
                             zp_ds_bytes(ZP_DTYPE_FP32, zp_ds_program_elements(program, id)), FALSE);
     for (gint32 id = 0; id < n && ds->model != ZP_DTYPE_FP32; id++) {
-        gint32 cast = zp_ds_make_host(
-            ds, ZP_CLASS_PARAMETER, ZP_ROLE_UNSHARDED,
-            zp_ds_bytes((int)ds->model, zp_ds_program_elements(program, id)), FALSE);
+        gint32 cast =
+            zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_UNSHARDED,
+                            zp_ds_bytes(ds->model, zp_ds_program_elements(program, id)), FALSE);
         zp_ds_drop(ds, ZP_DS_STREAM_HOST, &on_host[id]);
         on_host[id] = cast;
     }
     for (gint32 id = 0; id < n; id++) {
-        gint64 bytes = zp_ds_bytes((int)ds->model, zp_ds_program_elements(program, id));
+        gint64 bytes = zp_ds_bytes(ds->model, zp_ds_program_elements(program, id));
         on_device[id] = device(program, ZP_CLASS_PARAMETER, bytes);
         zp_ds_transfer(ds, ZP_DS_STREAM_TO_DEVICE, ZP_KIND_HOST_TO_DEVICE, bytes);
         zp_ds_drop(ds, ZP_DS_STREAM_HOST, &on_host[id]);
@@ -82,14 +82,14 @@ construct_stage0(ZpDsProgram *program)
     if (ds->model == ZP_DTYPE_FP32)
         return;
     if (ds->adam == ZP_DS_FUSED_ADAM) {
-        gint32 clones = device(program, ZP_CLASS_PARAMETER, zp_ds_bytes((int)ds->model, n));
-        flatten(program, on_device, zp_ds_bytes((int)ds->model, n), 0);
+        gint32 clones = device(program, ZP_CLASS_PARAMETER, zp_ds_bytes(ds->model, n));
+        flatten(program, on_device, zp_ds_bytes(ds->model, n), 0);
         zp_ds_drop(ds, STREAM, &clones);
     }
-    device(program, ZP_CLASS_MASTER, zp_ds_bytes((int)ds->master, n));
-    gint32 zeros = device(program, ZP_CLASS_OPTIMIZER_TEMPORARY, zp_ds_bytes((int)ds->master, n));
-    device(program, ZP_CLASS_MOMENTUM, zp_ds_bytes((int)ds->moments, n));
-    device(program, ZP_CLASS_VARIANCE, zp_ds_bytes((int)ds->moments, n));
+    device(program, ZP_CLASS_MASTER, zp_ds_bytes(ds->master, n));
+    gint32 zeros = device(program, ZP_CLASS_OPTIMIZER_TEMPORARY, zp_ds_bytes(ds->master, n));
+    device(program, ZP_CLASS_MOMENTUM, zp_ds_bytes(ds->moments, n));
+    device(program, ZP_CLASS_VARIANCE, zp_ds_bytes(ds->moments, n));
     zp_ds_drop(ds, STREAM, &zeros);
 }
 
@@ -107,20 +107,20 @@ construct_stage12(ZpDsProgram *program)
             elements += zp_ds_program_elements(program, g_array_index(ids, gint32, i));
         gint64 flat = (elements + unit - 1) / unit * unit, slice = flat / ds->ranks;
         if (g == 0)
-            flatten(program, on_device, zp_ds_bytes((int)ds->model, flat),
-                    zp_ds_bytes((int)ds->model, total_elements(program, FALSE)));
+            flatten(program, on_device, zp_ds_bytes(ds->model, flat),
+                    zp_ds_bytes(ds->model, total_elements(program, FALSE)));
         else
-            device(program, ZP_CLASS_PARAMETER, zp_ds_bytes((int)ds->model, flat));
-        gint64 master = zp_ds_bytes((int)ds->master, slice);
+            device(program, ZP_CLASS_PARAMETER, zp_ds_bytes(ds->model, flat));
+        gint64 master = zp_ds_bytes(ds->master, slice);
         if (offload) {
             zp_ds_make_host(ds, ZP_CLASS_MASTER, ZP_ROLE_SHARD, master, pin);
             zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT, master, pin);
-            zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED,
-                            zp_ds_bytes((int)ds->model, slice), pin);
+            zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED, zp_ds_bytes(ds->model, slice),
+                            pin);
             continue;
         }
         /* .clone().float(): the low-precision clone dies when the cast is made. */
-        gint32 clone = device(program, ZP_CLASS_PARAMETER, zp_ds_bytes((int)ds->model, slice));
+        gint32 clone = device(program, ZP_CLASS_PARAMETER, zp_ds_bytes(ds->model, slice));
         device(program, ZP_CLASS_MASTER, master);
         zp_ds_drop(ds, STREAM, &clone);
         gint32 zeros = device(program, ZP_CLASS_OPTIMIZER_TEMPORARY, master);
@@ -132,7 +132,7 @@ static gint32
 make_partition(ZpDsProgram *program, gint32 id)
 {
     ZpDs *ds = &program->ds;
-    gint64 bytes = zp_ds_bytes((int)ds->model, zp_ds3_partition(program, id));
+    gint64 bytes = zp_ds_bytes(ds->model, zp_ds3_partition(program, id));
     if (ds->settings->offload_param.device != ZP_DS_NOWHERE)
         return zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes, TRUE);
     return device(program, ZP_CLASS_PARAMETER, bytes);
@@ -146,7 +146,7 @@ build_partitioned(ZpDsProgram *program, gint32 *partitions)
     const ZpDsTree *tree = program->tree;
     for (gint32 m = 0; m < (gint32)tree->modules->len; m++) {
         const ZpDsModule *module = zp_ds_tree_module(tree, m);
-        g_autofree gint32 *full = g_new(gint32, MAX(module->n_own, 1));
+        g_autofree gint32 *full = g_new(gint32, (gsize)MAX(module->n_own, 1));
         for (gint32 i = 0; i < module->n_own; i++) {
             gint32 id = g_array_index(tree->owned, gint32, (guint)(module->first_own + i));
             gint64 n = zp_ds_program_elements(program, id);
@@ -156,7 +156,7 @@ build_partitioned(ZpDsProgram *program, gint32 *partitions)
             gint32 fp32 = device(program, ZP_CLASS_PARAMETER, zp_ds_bytes(ZP_DTYPE_FP32, n));
             full[i] = fp32;
             if (ds->model != ZP_DTYPE_FP32) {
-                full[i] = device(program, ZP_CLASS_PARAMETER, zp_ds_bytes((int)ds->model, n));
+                full[i] = device(program, ZP_CLASS_PARAMETER, zp_ds_bytes(ds->model, n));
                 zp_ds_drop(ds, STREAM, &fp32);
             }
         }
@@ -166,7 +166,7 @@ build_partitioned(ZpDsProgram *program, gint32 *partitions)
                 continue;
             ZpDsCollective broadcast = {ZP_KIND_BROADCAST,
                                         zp_ds_program_elements(program, id),
-                                        (int)ds->model,
+                                        ds->model,
                                         ZP_DS_GROUP_WORLD,
                                         STREAM,
                                         0};
@@ -182,7 +182,7 @@ static void
 defragment(ZpDsProgram *program, gint32 *partitions, gint64 elements)
 {
     ZpDs *ds = &program->ds;
-    gint64 bytes = zp_ds_bytes((int)ds->model, elements);
+    gint64 bytes = zp_ds_bytes(ds->model, elements);
     gint32 n = (gint32)program->tree->parameters->len;
     gboolean on_host = ds->settings->offload_param.device != ZP_DS_NOWHERE;
     gint32 flat = zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes, on_host);
@@ -206,7 +206,7 @@ make_masters(ZpDsProgram *program, const ZpDs3 *state)
     gint64 largest = 0;
     for (guint s = 0; s < state->sub_groups->len; s++) {
         const ZpDsSubGroup *group = &g_array_index(state->sub_groups, ZpDsSubGroup, s);
-        gint64 bytes = zp_ds_bytes((int)ds->master, group->elements);
+        gint64 bytes = zp_ds_bytes(ds->master, group->elements);
         largest = MAX(largest, bytes);
         if (group->on_nvme)
             continue;
@@ -225,10 +225,10 @@ make_masters(ZpDsProgram *program, const ZpDs3 *state)
                                                     largest, FALSE)
                                   : device(program, ZP_CLASS_OPTIMIZER_TEMPORARY, largest);
     for (guint s = 0; state->offload && s < state->sub_groups->len; s++)
-        zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT,
-                        zp_ds_bytes((int)ds->master,
-                                    g_array_index(state->sub_groups, ZpDsSubGroup, s).elements),
-                        ds->settings->offload_optimizer.pin_memory);
+        zp_ds_make_host(
+            ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT,
+            zp_ds_bytes(ds->master, g_array_index(state->sub_groups, ZpDsSubGroup, s).elements),
+            ds->settings->offload_optimizer.pin_memory);
     zp_ds_drop(ds, state->offload ? ZP_DS_STREAM_HOST : STREAM, &zeros);
 }
 
@@ -238,7 +238,7 @@ construct_stage3(ZpDsProgram *program)
     ZpDs *ds = &program->ds;
     const ZpDs3 *state = program->state;
     gint32 n = (gint32)program->tree->parameters->len;
-    g_autofree gint32 *partitions = g_new(gint32, MAX(n, 1));
+    g_autofree gint32 *partitions = g_new(gint32, (gsize)MAX(n, 1));
     for (gint32 id = 0; id < n; id++)
         partitions[id] = ZP_TAPE_NONE;
     if (ds->settings->zero_init)
@@ -252,10 +252,10 @@ construct_stage3(ZpDsProgram *program)
     }
     if (ds->settings->contiguous_gradients)
         zp_ds_make(ds, STREAM, ZP_CLASS_COMMUNICATION, ZP_ROLE_BUCKET,
-                   zp_ds_bytes((int)ds->communicate, ds->settings->reduce_bucket_elements));
+                   zp_ds_bytes(ds->communicate, ds->settings->reduce_bucket_elements));
     defragment(program, partitions, state->partition_elements);
     make_masters(program, state);
-    gint64 gradients = zp_ds_bytes((int)ds->accumulate, state->partition_elements);
+    gint64 gradients = zp_ds_bytes(ds->accumulate, state->partition_elements);
     if (state->offload)
         zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT, gradients,
                         ds->settings->offload_optimizer.pin_memory);
@@ -266,7 +266,7 @@ construct_stage3(ZpDsProgram *program)
         if (!zp_ds_tree_parameter(program->tree, id)->trainable)
             continue;
         gint64 padded = zp_ds3_partition(program, id) * ds->shard_ranks;
-        gint32 full = device(program, ZP_CLASS_GATHERED, zp_ds_bytes((int)ds->model, padded));
+        gint32 full = device(program, ZP_CLASS_GATHERED, zp_ds_bytes(ds->model, padded));
         zp_ds_drop(ds, STREAM, &full);
     }
 }

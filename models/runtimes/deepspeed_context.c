@@ -54,14 +54,14 @@ zp_ds_init(ZpDs *ds, const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape
     ds->job = job;
     ds->settings = settings;
     ds->tape = tape;
-    ds->model = job->precision.parameter;
-    ds->accumulate = settings->gradient_accumulation != ZP_DTYPE_NONE
-                         ? settings->gradient_accumulation
-                         : ds->model;
-    ds->communicate =
-        settings->communication != ZP_DTYPE_NONE ? settings->communication : ds->model;
-    ds->master = job->precision.master != ZP_DTYPE_NONE ? job->precision.master : ZP_DTYPE_FP32;
-    ds->moments = job->precision.moments != ZP_DTYPE_NONE ? job->precision.moments : ds->master;
+    const ZpPrecision *precision = &job->precision;
+    ZpDtype model = precision->parameter;
+    ZpDtype accumulate = settings->gradient_accumulation, communicate = settings->communication;
+    ds->model = (int)model;
+    ds->accumulate = (int)(accumulate != ZP_DTYPE_NONE ? accumulate : model);
+    ds->communicate = (int)(communicate != ZP_DTYPE_NONE ? communicate : model);
+    ds->master = (int)(precision->master != ZP_DTYPE_NONE ? precision->master : ZP_DTYPE_FP32);
+    ds->moments = precision->moments != ZP_DTYPE_NONE ? (int)precision->moments : ds->master;
     ds->adam = settings->adam;
     if (ds->adam == ZP_DS_DEFAULT_ADAM)
         ds->adam =

@@ -216,7 +216,7 @@ zp_ds_coordinator_leftovers(ZpDsCoordinator *self)
         gint32 index = g_array_index(self->backward, gint32, self->backward->len - 1);
         g_array_set_size(self->backward, self->backward->len - 1);
         const ZpDsModule *module = zp_ds_tree_module(self->tree, index);
-        g_autofree guint8 *decision = g_new(guint8, module->n_need);
+        g_autofree guint8 *decision = g_new(guint8, (gsize)module->n_need);
         for (gint32 i = 0; i < module->n_need; i++)
             decision[i] = !zp_ds_tree_parameter(self->tree, zp_ds_tree_need(self->tree, module)[i])
                                ->persistent;

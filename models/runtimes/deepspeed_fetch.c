@@ -92,8 +92,10 @@ gather_parameters(ZpDsCoordinator *self, const gint32 *ids, gint32 n)
             self->n_available += zp_ds_tree_parameter(self->tree, ids[i])->elements;
             g_array_append_val(self->scratch, ids[i]);
         }
-        const gint32 *batch = &g_array_index(self->scratch, gint32, 0);
         gint32 count = (gint32)self->scratch->len;
+        if (count == 0)
+            continue;
+        const gint32 *batch = &g_array_index(self->scratch, gint32, 0);
         if (!self->config.sequential)
             launch(self, batch, count, secondary);
         for (gint32 i = 0; self->config.sequential && i < count; i++)

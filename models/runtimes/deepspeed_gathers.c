@@ -148,13 +148,13 @@ gather_in_two(ZpDsGathers *self, const ZpDsEvent *event, ZpDsFlat *flat)
 {
     ZpDs *ds = self->ds;
     gint64 across = event->flat_elements / ds->tape->groups[ZP_DS_GROUP_SHARD_NODE].size;
-    ZpDsCollective first = {ZP_KIND_ALL_GATHER,  across, (int)ds->model, ZP_DS_GROUP_SHARD_ACROSS,
+    ZpDsCollective first = {ZP_KIND_ALL_GATHER,  across, ds->model, ZP_DS_GROUP_SHARD_ACROSS,
                             ZP_DS_STREAM_GATHER, 0};
     zp_ds_collective(ds, &first);
     flat->payload = zp_ds_make(ds, ZP_DS_STREAM_GATHER, ZP_CLASS_GATHERED, ZP_ROLE_ALL_GATHER,
-                               zp_ds_bytes((int)ds->model, across));
-    zp_ds_memory_kernel(ds, ZP_DS_STREAM_GATHER, zp_ds_bytes((int)ds->model, 2 * across));
-    ZpDsCollective second = {ZP_KIND_ALL_GATHER,     event->flat_elements, (int)ds->model,
+                               zp_ds_bytes(ds->model, across));
+    zp_ds_memory_kernel(ds, ZP_DS_STREAM_GATHER, zp_ds_bytes(ds->model, 2 * across));
+    ZpDsCollective second = {ZP_KIND_ALL_GATHER,     event->flat_elements, ds->model,
                              ZP_DS_GROUP_SHARD_NODE, ZP_DS_STREAM_GATHER,  0};
     return zp_ds_launch(ds, &second);
 }

@@ -40,8 +40,8 @@ typedef struct {
     /* Sees each stage-3 event after it was written to the tape; NULL: nobody. */
     ZpDsListener tap;
     gpointer tap_data;
-    /* Effective formats. */
-    ZpDtype model, accumulate, communicate, master, moments;
+    /* Effective formats: ZpDtype, as int beside ZP_DS_UINT8 and ZP_DS_INT64. */
+    int model, accumulate, communicate, master, moments;
     ZpDsAdam adam;
     gint32 ranks;       /* world */
     gint32 shard_ranks; /* that partition one copy */

@@ -65,25 +65,27 @@ save_consolidated(ZpDsProgram *program)
             gint64 elements = zp_ds_program_elements(program, id);
             gint64 padded = zp_ds_partition_elements(elements, ds->shard_ranks) * ds->shard_ranks;
             gint32 buffer = zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_CHECKPOINT,
-                                       ZP_ROLE_UNSHARDED, zp_ds_bytes((int)ds->model, padded));
+                                       ZP_ROLE_UNSHARDED, zp_ds_bytes(ds->model, padded));
             g_array_append_val(gathered, buffer);
-            ZpDsCollective gather = {ZP_KIND_ALL_GATHER,   padded,
-                                     (int)ds->model,       ZP_DS_GROUP_SHARD,
+            ZpDsCollective gather = {ZP_KIND_ALL_GATHER,   padded, ds->model, ZP_DS_GROUP_SHARD,
                                      ZP_DS_STREAM_COMPUTE, 0};
             zp_ds_collective(ds, &gather);
             if (saved[id])
                 continue; /* tied: saved under its first name */
             saved[id] = TRUE;
-            gint64 bytes = zp_ds_bytes((int)ds->model, elements);
+            gint64 bytes = zp_ds_bytes(ds->model, elements);
             gint32 copy = zp_ds_make_host(ds, ZP_CLASS_CHECKPOINT, ZP_ROLE_NONE, bytes, FALSE);
             g_array_append_val(copies, copy);
             zp_ds_transfer(ds, ZP_DS_STREAM_TO_HOST, ZP_KIND_DEVICE_TO_HOST, bytes);
         }
         for (gint32 i = 0; i < module->n_own; i++) {
             gint32 id = g_array_index(tree->owned, gint32, (guint)(module->first_own + i));
-            ZpDsCollective broadcast = {ZP_KIND_BROADCAST,    zp_ds_program_elements(program, id),
-                                        (int)ds->model,       ZP_DS_GROUP_WORLD,
-                                        ZP_DS_STREAM_COMPUTE, 0};
+            ZpDsCollective broadcast = {ZP_KIND_BROADCAST,
+                                        zp_ds_program_elements(program, id),
+                                        ds->model,
+                                        ZP_DS_GROUP_WORLD,
+                                        ZP_DS_STREAM_COMPUTE,
+                                        0};
             zp_ds_collective(ds, &broadcast);
             zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &g_array_index(gathered, gint32, (guint)i));
         }
@@ -138,9 +140,12 @@ gather_persistent(ZpDsProgram *program, const GArray *sizes)
         gint64 bytes = g_array_index(sizes, gint64, i);
         zp_ds_make(ds, ZP_DS_STREAM_GATHER, ZP_CLASS_PARAMETER, ZP_ROLE_PERSISTENT_PARAMETER,
                    bytes);
-        ZpDsCollective gather = {ZP_KIND_ALL_GATHER,   bytes * 8 / zp_ds_dtype_bits((int)ds->model),
-                                 (int)ds->model,       ZP_DS_GROUP_SHARD,
-                                 ZP_DS_STREAM_COMPUTE, 0};
+        ZpDsCollective gather = {ZP_KIND_ALL_GATHER,
+                                 bytes * 8 / zp_ds_dtype_bits(ds->model),
+                                 ds->model,
+                                 ZP_DS_GROUP_SHARD,
+                                 ZP_DS_STREAM_COMPUTE,
+                                 0};
         zp_ds_collective(ds, &gather);
     }
 }

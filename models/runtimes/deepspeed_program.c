@@ -28,7 +28,7 @@ zp_ds_program_broadcast_model(ZpDsProgram *self)
 {
     for (gint32 id = 0; id < (gint32)self->tree->parameters->len; id++) {
         ZpDsCollective broadcast = {ZP_KIND_BROADCAST,    zp_ds_program_elements(self, id),
-                                    (int)self->ds.model,  ZP_DS_GROUP_WORLD,
+                                    self->ds.model,       ZP_DS_GROUP_WORLD,
                                     ZP_DS_STREAM_COMPUTE, 0};
         zp_ds_collective(&self->ds, &broadcast);
     }
@@ -37,7 +37,7 @@ zp_ds_program_broadcast_model(ZpDsProgram *self)
 void
 zp_ds_program_make_moments(ZpDsProgram *self, gint64 elements, gboolean on_host)
 {
-    gint64 bytes = zp_ds_bytes((int)self->ds.moments, elements);
+    gint64 bytes = zp_ds_bytes(self->ds.moments, elements);
     const ZpClass classes[] = {ZP_CLASS_MOMENTUM, ZP_CLASS_VARIANCE};
     for (gsize i = 0; i < G_N_ELEMENTS(classes); i++) {
         if (on_host)
@@ -75,7 +75,7 @@ make_gradients(ZpDsProgram *self, const ZpDsModule *module)
         gint32 id = owned(self, module, own_linear ? k : module->n_own - 1 - k);
         if (!zp_ds_tree_parameter(self->tree, id)->trainable)
             continue;
-        gint64 bytes = zp_ds_bytes((int)ds->model, zp_ds_program_elements(self, id));
+        gint64 bytes = zp_ds_bytes(ds->model, zp_ds_program_elements(self, id));
         gint32 fresh =
             zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT, bytes);
         if (self->gradients[id] == ZP_TAPE_NONE)
