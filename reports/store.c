@@ -1,5 +1,6 @@
 #include "reports/store_internal.h"
 
+#include <glib/gstdio.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 #include "reports/data.h"
 
-G_DEFINE_QUARK(zp - store - error - quark, zp_store_error)
+G_DEFINE_QUARK(zp-store-error-quark, zp_store_error)
 
 #define HEADER_BYTES 100 /* of an SQLite file; https://www.sqlite.org/fileformat2.html */
 
@@ -66,6 +67,7 @@ zp_store_commit(ZpStore *store, GError **error)
     if (!zp_store_exec(store, "COMMIT", error))
         return FALSE;
     store->in_transaction = FALSE;
+    store->n_commits++;
     return TRUE;
 }
 
@@ -254,6 +256,7 @@ zp_store_open(const char *path, ZpStoreMode mode, GError **error)
     }
     g_autoptr(ZpStore) store = g_new0(ZpStore, 1);
     store->path = g_strdup(path);
+    store->created = !g_file_test(path, G_FILE_TEST_EXISTS);
     store->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     /* Reading may have to finish a crashed writer's rollback: never SQLITE_OPEN_READONLY. */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
@@ -290,6 +293,9 @@ zp_store_free(ZpStore *store)
     sqlite3_finalize(store->insert_value);
     sqlite3_finalize(store->insert_peak);
     sqlite3_close(store->db);
+    /* A file that this store made and could write nothing into is no database: a full disk. */
+    if (store->created && store->n_commits == 0)
+        (void)g_unlink(store->path);
     g_hash_table_unref(store->names);
     g_free(store->path);
     g_free(store);

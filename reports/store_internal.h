@@ -15,6 +15,8 @@ struct _ZpStore {
     gint64 n_points;
     sqlite3_stmt *insert_point, *insert_value, *insert_peak;
     gboolean in_transaction;
+    gboolean created; /* the file did not exist before */
+    gint64 n_commits;
 };
 
 /* Fails with the message and class of the last SQLite error. */

@@ -37,6 +37,9 @@ declare(ZpDs *ds)
     zp_tape_add_group(tape, secondary, 1);
     zp_tape_add_group(tape, node, 1);
     zp_tape_add_group(tape, ds->ranks / node, node);
+    gint32 local = ds->shard_ranks % node == 0 ? node : ds->shard_ranks;
+    zp_tape_add_group(tape, local, 1);
+    zp_tape_add_group(tape, ds->shard_ranks / local, local);
     for (int i = 0; i < ZP_N_DTYPES; i++)
         ds->labels[i] = zp_tape_add_label(tape, zp_dtype_name((ZpDtype)i));
     ds->labels[ZP_DS_UINT8] = zp_tape_add_label(tape, "uint8");

@@ -28,7 +28,8 @@ typedef enum {
     ZP_DS_FORWARD_RUN,    /* the module's own computation is launched here */
     ZP_DS_BACKWARD_RUN,   /* its backward: gradients of its own parameters are ready after it */
     ZP_DS_GATHER,         /* launch: `gather`, ids, elements, flat_elements */
-    ZP_DS_POP,            /* one parameter's entry leaves the registry after its wait */
+    ZP_DS_POP,            /* a parameter is about to leave the registry and be waited for */
+    ZP_DS_POPPED,         /* ... and has been */
     ZP_DS_WAIT,           /* the handle of `gather`: all its parameters become available */
     ZP_DS_RELEASE,        /* one parameter */
     ZP_DS_FLAT_FREED,     /* last reference to `gather`'s handle (several parameters only) */

@@ -34,8 +34,9 @@ zp_ds_gathers_init(ZpDsGathers *self, ZpDs *ds, const ZpDsTree *tree)
     self->buffers = g_new(gint32, n);
     self->flat_of = g_new(gint32, n);
     self->secondary = g_new(gint32, n);
+    self->saved = g_new(gint32, n);
     for (guint i = 0; i < n; i++) {
-        self->buffers[i] = self->secondary[i] = ZP_TAPE_NONE;
+        self->buffers[i] = self->secondary[i] = self->saved[i] = ZP_TAPE_NONE;
         self->flat_of[i] = -1;
     }
     self->flats = g_hash_table_new_full(NULL, NULL, NULL, g_free);
@@ -47,6 +48,7 @@ zp_ds_gathers_clear(ZpDsGathers *self)
     g_clear_pointer(&self->buffers, g_free);
     g_clear_pointer(&self->flat_of, g_free);
     g_clear_pointer(&self->secondary, g_free);
+    g_clear_pointer(&self->saved, g_free);
     g_clear_pointer(&self->flats, g_hash_table_unref);
     g_queue_clear(&self->fetched);
 }
@@ -140,6 +142,31 @@ gathers_in_place(const ZpDsGathers *self, const ZpDsEvent *event)
     return event->n_ids == 1 || self->ds->settings->mics_shard_ranks > 0;
 }
 
+/* Hierarchical MiCS: between the nodes first, whose output is cloned, then inside the node. */
+static gint32
+gather_in_two(ZpDsGathers *self, const ZpDsEvent *event, ZpDsFlat *flat)
+{
+    ZpDs *ds = self->ds;
+    gint64 across = event->flat_elements / ds->tape->groups[ZP_DS_GROUP_SHARD_NODE].size;
+    ZpDsCollective first = {ZP_KIND_ALL_GATHER,  across, (int)ds->model, ZP_DS_GROUP_SHARD_ACROSS,
+                            ZP_DS_STREAM_GATHER, 0};
+    zp_ds_collective(ds, &first);
+    flat->payload = zp_ds_make(ds, ZP_DS_STREAM_GATHER, ZP_CLASS_GATHERED, ZP_ROLE_ALL_GATHER,
+                               zp_ds_bytes((int)ds->model, across));
+    zp_ds_memory_kernel(ds, ZP_DS_STREAM_GATHER, zp_ds_bytes((int)ds->model, 2 * across));
+    ZpDsCollective second = {ZP_KIND_ALL_GATHER,     event->flat_elements, (int)ds->model,
+                             ZP_DS_GROUP_SHARD_NODE, ZP_DS_STREAM_GATHER,  0};
+    return zp_ds_launch(ds, &second);
+}
+
+static gboolean
+gathers_in_two(const ZpDsGathers *self)
+{
+    const ZpDs *ds = self->ds;
+    return ds->settings->mics_shard_ranks > 0 && ds->settings->mics_hierarchical &&
+           ds->tape->groups[ZP_DS_GROUP_SHARD_ACROSS].size > 1;
+}
+
 static void
 launch(ZpDsGathers *self, const ZpDsEvent *event)
 {
@@ -175,7 +202,8 @@ launch(ZpDsGathers *self, const ZpDsEvent *event)
                                  gather_group(event),
                                  ZP_DS_STREAM_GATHER,
                                  0};
-    flat->done = zp_ds_launch(ds, &collective);
+    flat->done =
+        gathers_in_two(self) ? gather_in_two(self, event, flat) : zp_ds_launch(ds, &collective);
 }
 
 static void
@@ -191,7 +219,11 @@ wait(ZpDsGathers *self, const ZpDsEvent *event)
                                 2 * flat->elements);
         zp_ds_memory_kernel(ds, ZP_DS_STREAM_GATHER, 3 * flat->elements);
     }
-    if ((gathers_in_place(self, event) && !quantized) || flat->users > 0)
+    if (gathers_in_place(self, event) && !quantized) {
+        zp_ds_drop(ds, ZP_DS_STREAM_GATHER, &flat->payload);
+        return;
+    }
+    if (flat->users > 0)
         return;
     for (gint32 i = 0; i < event->n_ids; i++)
         make_parameter(self, event->ids[i],
@@ -231,7 +263,34 @@ release(ZpDsGathers *self, gint32 id)
     }
     if (self->buffers[id] != ZP_TAPE_NONE && !self->ds->silent)
         zp_tape_use(self->ds->tape, ZP_DS_STREAM_COMPUTE, self->buffers[id]);
+    if (self->saves && self->saved[id] == ZP_TAPE_NONE) {
+        self->saved[id] = self->buffers[id];
+        self->buffers[id] = ZP_TAPE_NONE;
+        return;
+    }
     zp_ds_drop(self->ds, ZP_DS_STREAM_GATHER, &self->buffers[id]);
+}
+
+/* Without memory_efficient_linear autograd keeps a view of a linear's weight from its forward to
+ * its backward: the release in between frees nothing.  Not under checkpointing, whose first
+ * forward keeps no graph. */
+static void
+follow_linear(ZpDsGathers *self, const ZpDsEvent *event)
+{
+    if (self->ds->settings->memory_efficient_linear || event->module == ZP_MODEL_NONE)
+        return;
+    const ZpDsModule *module = zp_ds_tree_module(self->tree, event->module);
+    self->saves = FALSE;
+    if (event->kind == ZP_DS_FORWARD_POST) {
+        gboolean graph = TRUE;
+        for (gint32 m = event->module; m != ZP_MODEL_NONE;
+             m = zp_ds_tree_module(self->tree, m)->parent)
+            graph &= !zp_ds_tree_module(self->tree, m)->checkpointed;
+        self->saves = module->linear && (graph || event->recompute);
+    }
+    for (gint32 i = 0; event->kind == ZP_DS_BACKWARD_POST && i < module->n_need; i++)
+        zp_ds_drop(self->ds, ZP_DS_STREAM_GATHER,
+                   &self->saved[zp_ds_tree_need(self->tree, module)[i]]);
 }
 
 /* Blocking: one collective a parameter, in place. */
@@ -265,14 +324,19 @@ make_secondary(ZpDsGathers *self, gint32 id)
 }
 
 /* max_ongoing_fetch_events = 2: with more unfinished waits than that the host synchronises the
- * oldest. */
+ * oldest before the next. */
 static void
 bound_run_ahead(ZpDsGathers *self)
 {
-    if (self->ds->silent || self->fast)
-        return;
     if (self->fetched.length > 2)
         zp_tape_sync(self->ds->tape, GPOINTER_TO_INT(g_queue_pop_head(&self->fetched)));
+}
+
+static void
+record_fetch(ZpDsGathers *self)
+{
+    if (self->ds->silent || self->fast)
+        return;
     gint32 event = zp_tape_record(self->ds->tape, ZP_DS_STREAM_GATHER);
     g_queue_push_tail(&self->fetched, GINT_TO_POINTER(event));
 }
@@ -290,6 +354,9 @@ zp_ds_gathers_handle(ZpDsGathers *self, const ZpDsEvent *event)
         break;
     case ZP_DS_POP:
         bound_run_ahead(self);
+        break;
+    case ZP_DS_POPPED:
+        record_fetch(self);
         break;
     case ZP_DS_RELEASE:
         release(self, event->ids[0]);
@@ -320,9 +387,15 @@ zp_ds_gathers_handle(ZpDsGathers *self, const ZpDsEvent *event)
     case ZP_DS_FORWARD_POST:
     case ZP_DS_BACKWARD_PRE:
     case ZP_DS_BACKWARD_POST:
+        follow_linear(self, event);
+        break;
+    case ZP_DS_LEFTOVERS:
+        self->saves = FALSE;
+        for (guint id = 0; id < self->tree->parameters->len; id++)
+            zp_ds_drop(ds, ZP_DS_STREAM_GATHER, &self->saved[id]);
+        break;
     case ZP_DS_FORWARD_RUN:
     case ZP_DS_BACKWARD_RUN:
-    case ZP_DS_LEFTOVERS:
     case ZP_DS_STEP:
     case ZP_DS_INVALID:
         break;

@@ -24,11 +24,13 @@ enum {
 
 enum {
     ZP_DS_GROUP_WORLD,
-    ZP_DS_GROUP_SHARD,     /* ranks that share one copy of the parameters (MiCS) */
-    ZP_DS_GROUP_REPLICA,   /* ranks with the same shard (MiCS) */
-    ZP_DS_GROUP_SECONDARY, /* hpZ */
-    ZP_DS_GROUP_NODE,      /* qgZ */
-    ZP_DS_GROUP_ACROSS,    /* qgZ: the same place in each node */
+    ZP_DS_GROUP_SHARD,        /* ranks that share one copy of the parameters (MiCS) */
+    ZP_DS_GROUP_REPLICA,      /* ranks with the same shard (MiCS) */
+    ZP_DS_GROUP_SECONDARY,    /* hpZ */
+    ZP_DS_GROUP_NODE,         /* qgZ */
+    ZP_DS_GROUP_ACROSS,       /* qgZ: the same place in each node */
+    ZP_DS_GROUP_SHARD_NODE,   /* hierarchical MiCS: ranks of a shard group in one node */
+    ZP_DS_GROUP_SHARD_ACROSS, /* ... and the same place in its nodes */
 };
 
 typedef struct {

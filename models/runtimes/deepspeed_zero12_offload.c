@@ -9,6 +9,15 @@
  * async_accumulate_grad_in_cpu_via_gpu, async_inplace_copy_grad_to_fp32_buffer_from_gpu, step). */
 #include "models/runtimes/deepspeed_zero12.h"
 
+static gint32
+make_accumulator(ZpDsProgram *program, gint32 id)
+{
+    ZpDs *ds = &program->ds;
+    return zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_ACCUMULATOR,
+                           zp_ds_bytes((int)ds->model, zp_ds_program_elements(program, id)),
+                           ds->settings->offload_optimizer.pin_memory);
+}
+
 void
 zp_ds12_offload_begin(ZpDsProgram *program)
 {
@@ -25,6 +34,10 @@ zp_ds12_offload_begin(ZpDsProgram *program)
         if (!program->first_step)
             zp_ds_program_make_moments(program, slice, TRUE);
     }
+    /* Made by the first accumulating step, kept for ever. */
+    for (gint32 id = 0; id < (gint32)program->tree->parameters->len; id++)
+        if (!program->first_step && ds->job->training.accumulation > 1 && state->in_slice[id])
+            state->on_host[id] = make_accumulator(program, id);
     gint64 largest = zp_ds_bytes((int)ds->model, state->largest_elements);
     zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_PINNED, largest, pin);
     zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_TEMPORARY, largest);
@@ -48,9 +61,7 @@ zp_ds12_offload_gradient(ZpDsProgram *program, gint32 id)
     gint64 bytes = zp_ds_bytes((int)ds->model, zp_ds_program_elements(program, id));
     if (program->micro > 0 || !program->boundary) {
         if (state->on_host[id] == ZP_TAPE_NONE)
-            state->on_host[id] =
-                zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_ACCUMULATOR, bytes,
-                                ds->settings->offload_optimizer.pin_memory);
+            state->on_host[id] = make_accumulator(program, id);
         if (program->micro > 0) {
             zp_ds_wait_stream(ds, ZP_DS_STREAM_TO_DEVICE, state->stream);
             zp_ds_transfer(ds, ZP_DS_STREAM_TO_DEVICE, ZP_KIND_HOST_TO_DEVICE, bytes);

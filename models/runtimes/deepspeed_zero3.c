@@ -27,6 +27,7 @@ tag_hook(ZpDsProgram *program, const ZpDsEvent *event)
     case ZP_DS_BACKWARD_RUN:
     case ZP_DS_GATHER:
     case ZP_DS_POP:
+    case ZP_DS_POPPED:
     case ZP_DS_WAIT:
     case ZP_DS_RELEASE:
     case ZP_DS_FLAT_FREED:

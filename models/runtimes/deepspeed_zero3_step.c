@@ -100,4 +100,5 @@ zp_ds3_step(ZpDsProgram *program)
     }
     zp_ds_coordinator_persist(state->coordinator);
     zp_ds_sync_stream(&program->ds, ZP_DS_STREAM_COMPUTE);
+    g_queue_clear(&state->gathers.fetched); /* all have happened */
 }

@@ -146,7 +146,7 @@ compare_before(DsRun *run, gint32 instr, guint number, JsonObject *expected)
     compare_ipg(run, where, live, ds_array(expected, "ipg"));
     if (run->job.zero.stage == 3) {
         g_autofree char *what = g_strconcat(where, ", gathered", NULL);
-        ds_expect_int(run->check, what, ds_tap_gathered(&run->tap, instr),
+        ds_expect_int(run->check, what, ds_tap_gathered(&run->tap, instr).data,
                       ds_int(expected, "gathered", 0));
     } else if (run->settings.offload_optimizer.device == ZP_DS_NOWHERE) {
         g_autofree char *what = g_strconcat(where, ", grads_in_partition", NULL);
@@ -216,7 +216,13 @@ ds_compare_snapshots(DsRun *run, JsonArray *snapshots)
             ds_diverge(run->check, "unknown snapshot '%s'", tag);
             return;
         }
-        place.gathered_elements = ds_tap_gathered(&run->tap, place.begin);
+        place.gathered_elements = ds_tap_gathered(&run->tap, place.begin).resident;
+        for (gint32 id = 0; id < (gint32)run->tree->parameters->len; id++)
+            if (!zp_ds_tree_parameter(run->tree, id)->trainable)
+                place.frozen_bytes += zp_ds_bytes(
+                    (int)run->formats.model,
+                    zp_ds_partition_elements(zp_ds_tree_parameter(run->tree, id)->elements,
+                                             run->job.world.ranks));
         ds_compare_snapshot(run->check, tag, &place, expected);
     }
 }
