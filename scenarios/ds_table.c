@@ -38,7 +38,8 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
     ROW(GRADIENT_CLIPPING, "gradient_clipping", .kind = ZP_DS_REAL, .fallback = "1.0",
         .automatic = "max_grad_norm", .least = 0, .most = G_MAXDOUBLE, TIME,
         .help = "largest gradient norm; the norm is computed and reduced either way")
-    ROW(PRESCALE_GRADIENTS, "prescale_gradients", BOOLEAN_FALSE, TIME,
+    ROW(PRESCALE_GRADIENTS, "prescale_gradients", BOOLEAN_FALSE,
+        .remark = "arithmetic only",
         .help = "divide gradients before the reduction, not after")
     ROW(PREDIVIDE_FACTOR, "gradient_predivide_factor", .kind = ZP_DS_REAL, .fallback = "1.0",
         .remark = "arithmetic only", .help = "part of the division done before the reduction")
@@ -59,7 +60,7 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
         .remark = "read and stored, never used by the ZeRO optimizers",
         .help = "replace the all-gather after the step by broadcasts")
     ROW(ALLGATHER_SIZE, "allgather_size", ELEMENTS, .fallback = "500000000",
-        .remark = "write zero_optimization.allgather_bucket_size", .state = ZP_DS_DEPRECATED, TIME,
+        .remark = "write zero_optimization.allgather_bucket_size", .state = ZP_DS_DEPRECATED,
         STAGE_1,
         .help = "all-gather bucket of the oldest format, where zero_optimization is true or false")
     ROW(ALLOW_UNTESTED, "zero_allow_untested_optimizer", BOOLEAN_FALSE, .remark = "a permission",
@@ -74,7 +75,8 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
     ROW(FP16_AUTO_CAST, "fp16.auto_cast", BOOLEAN_FALSE,
         .help = "cast the inputs of the model to fp16")
     ROW(FP16_LOSS_SCALE, "fp16.loss_scale", .kind = ZP_DS_REAL, .fallback = "0", .least = 0,
-        .most = G_MAXDOUBLE, TIME,
+        .most = G_MAXDOUBLE,
+        .remark = "the overflow check of fp16 is modelled whatever the scale",
         .help = "fixed loss scale; 0: dynamic, which adds an overflow check to the step")
     ROW(FP16_INITIAL_SCALE_POWER, "fp16.initial_scale_power", .kind = ZP_DS_COUNT, .fallback = "16",
         .help = "first dynamic loss scale, as a power of two")
@@ -128,12 +130,15 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
         .help = "format of the buffers of the model; unset: as loaded")
     ROW(AUTOCAST, "torch_autocast", .kind = ZP_DS_BLOCK_LOOSE,
         .help = "parameters stay fp32, products run in a lower format")
-    ROW(AUTOCAST_ENABLED, "torch_autocast.enabled", BOOLEAN_FALSE, MEMORY_TIME,
+    ROW(AUTOCAST_ENABLED, "torch_autocast.enabled", BOOLEAN_FALSE,
+        .remark = "not modelled",
         .help = "switch torch.autocast on")
-    ROW(AUTOCAST_DTYPE, "torch_autocast.dtype", .kind = ZP_DS_TEXT, MEMORY_TIME,
+    ROW(AUTOCAST_DTYPE, "torch_autocast.dtype", .kind = ZP_DS_TEXT,
+        .remark = "not modelled",
         .help = "format of the products, and of the gathers of linear and convolution layers")
     ROW(AUTOCAST_MODULES, "torch_autocast.lower_precision_safe_modules", .kind = ZP_DS_LIST,
-        MEMORY_TIME, .help = "module classes whose parameters are gathered in the lower format")
+        .remark = "not modelled",
+        .help = "module classes whose parameters are gathered in the lower format")
     /* zero_optimization */
     ROW(ZERO, "zero_optimization", .kind = ZP_DS_BLOCK_STRICT,
         .help = "partitioning of optimizer states, gradients and parameters; no block: stage 0")
@@ -198,13 +203,14 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
         MEMORY_TIME, STAGE_3,
         .help = "a parameter used again within this many elements stays gathered")
     ROW(GATHER_16BIT, "zero_optimization.stage3_gather_16bit_weights_on_model_save",
-        .kind = ZP_DS_BOOLEAN, .alias = "gather_16bit_weights_on_model_save", .fallback = "false",
-        MEMORY, STAGE_3,
+        .kind = ZP_DS_BOOLEAN, .alias = "gather_16bit_weights_on_model_save",
+        .fallback = "false", STAGE_3,
+        .remark = "saving is not part of the modelled step",
         .help = "gather the 16-bit weights when the model is saved: one full copy in the host "
             "memory of rank 0")
     ROW(GATHER_FP16, "zero_optimization.stage3_gather_fp16_weights_on_model_save", BOOLEAN_FALSE,
         .remark = "write stage3_gather_16bit_weights_on_model_save", .state = ZP_DS_DEPRECATED,
-        MEMORY, STAGE_3, .help = "old name of stage3_gather_16bit_weights_on_model_save")
+        STAGE_3, .help = "old name of stage3_gather_16bit_weights_on_model_save")
     ROW(MODULE_GRANULARITY, "zero_optimization.stage3_module_granularity_threshold",
         .kind = ZP_DS_COUNT, .alias = "module_granularity_threshold", .unit = "elements",
         .fallback = "0", NO_LIMIT, MEMORY_TIME, STAGE_3,
@@ -232,7 +238,7 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
         .help = "reduce gradients by all-to-all in 4 bits (ZeRO++ qgZ)")
     ROW(LOCO, "zero_optimization.zeropp_loco_param", .kind = ZP_DS_ANY,
         .remark = "remove it; zero_quantized_gradients works without", NULLABLE,
-        .state = ZP_DS_REMOVED, MEMORY, STAGE_3,
+        .state = ZP_DS_REMOVED, STAGE_3,
         .help = "error feedback for quantized gradients (LoCo)")
     ROW(MICS_SHARD_SIZE, "zero_optimization.mics_shard_size", .kind = ZP_DS_COUNT, .unit = "ranks",
         .fallback = "-1",
@@ -243,10 +249,11 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
             "the groups")
     ROW(MICS_HIERARCHICAL, "zero_optimization.mics_hierarchical_params_gather", BOOLEAN_FALSE,
         .remark = "the nearest living option is zero_hpz_partition_size (hpZ)",
-        .state = ZP_DS_REMOVED, MEMORY_TIME, STAGE_3,
+        .state = ZP_DS_REMOVED, STAGE_3,
         .help = "MiCS: gather between nodes first, then inside")
-    ROW(MEMORY_EFFICIENT_LINEAR, "zero_optimization.memory_efficient_linear", BOOLEAN_TRUE, MEMORY,
+    ROW(MEMORY_EFFICIENT_LINEAR, "zero_optimization.memory_efficient_linear", BOOLEAN_TRUE, TIME,
         STAGE_3,
+        .remark = "the survival is not modelled, the order of gradients is",
         .help = "linear layers read the live weight in backward; false: the gathered weight "
             "survives from forward to backward")
     ROW(PIPELINE_LOADING, "zero_optimization.pipeline_loading_checkpoint", BOOLEAN_FALSE,
@@ -269,8 +276,9 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
             "experts of a layer are then gathered together")
     ROW(LEAF_NAMES, "zero_optimization.leaf_module.names", .kind = ZP_DS_LIST, MEMORY_TIME, STAGE_3,
         .help = "by module name")
-    ROW(LEAF_SUFFIXES, "zero_optimization.leaf_module.name_suffixes", .kind = ZP_DS_LIST,
-        MEMORY_TIME, STAGE_3, .help = "by the end of the module name")
+    ROW(LEAF_SUFFIXES, "zero_optimization.leaf_module.name_suffixes", .kind = ZP_DS_LIST, STAGE_3,
+        .remark = "not modelled: name the modules in full",
+        .help = "by the end of the module name")
     ROW(ZENFLOW, "zero_optimization.zenflow", .kind = ZP_DS_ANY,
         .remark = "ZenFlow is not modelled", NULLABLE,
         .help = "update the most important columns on the GPU, the rest on the CPU later")
@@ -301,8 +309,9 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
     ROW(OFFLOAD_PARAM_MAX_IN_CPU, "zero_optimization.offload_param.max_in_cpu", ELEMENTS,
         .fallback = "1000000000", MEMORY_TIME, STAGE_3,
         .help = "elements of the own partition kept in host memory beside NVMe")
-    ROW(OFFLOAD_PARAM_PIN, "zero_optimization.offload_param.pin_memory", BOOLEAN_TRUE, MEMORY_TIME,
-        STAGE_3, .help = "pinned host memory")
+    ROW(OFFLOAD_PARAM_PIN, "zero_optimization.offload_param.pin_memory", BOOLEAN_TRUE,
+        STAGE_3, .remark = "parameters in host memory are pinned whatever it says",
+        .help = "pinned host memory")
     ROW(OFFLOAD_OPTIMIZER, "zero_optimization.offload_optimizer", .kind = ZP_DS_BLOCK_STRICT,
         NULLABLE, PARTITIONED, INTENT,
         .help = "where master weights and moments live, and the step is computed")
@@ -317,28 +326,36 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
         .help = "pinned host buffers between NVMe and CPU, each as long as the largest sub-group")
     ROW(OFFLOAD_OPTIMIZER_PIN, "zero_optimization.offload_optimizer.pin_memory", BOOLEAN_TRUE,
         MEMORY_TIME, PARTITIONED, .help = "pinned host memory")
-    ROW(OFFLOAD_OPTIMIZER_READ, "zero_optimization.offload_optimizer.pipeline_read", BOOLEAN_FALSE,
-        TIME, STAGE_3, .help = "read the next sub-group from NVMe beside the step")
+    ROW(OFFLOAD_OPTIMIZER_READ, "zero_optimization.offload_optimizer.pipeline_read",
+        BOOLEAN_FALSE, STAGE_3,
+        .remark = "not modelled",
+        .help = "read the next sub-group from NVMe beside the step")
     ROW(OFFLOAD_OPTIMIZER_WRITE, "zero_optimization.offload_optimizer.pipeline_write",
-        BOOLEAN_FALSE, TIME, STAGE_3,
+        BOOLEAN_FALSE, STAGE_3,
+        .remark = "not modelled",
         .help = "write the previous sub-group to NVMe beside the step")
     ROW(OFFLOAD_OPTIMIZER_FAST_INIT, "zero_optimization.offload_optimizer.fast_init", BOOLEAN_FALSE,
         .remark = "concerns the start", .help = "faster first write to NVMe")
     ROW(OFFLOAD_OPTIMIZER_RATIO, "zero_optimization.offload_optimizer.ratio", .kind = ZP_DS_REAL,
         .fallback = "1.0", .least = 0, .most = 1, MEMORY_TIME, STAGE_3,
         .help = "share of the sub-groups stepped on the CPU")
-    ROW(OFFLOAD_OPTIMIZER_SUPER, "zero_optimization.offload_optimizer.super_offload", BOOLEAN_FALSE,
-        TIME, STAGE_3,
+    ROW(OFFLOAD_OPTIMIZER_SUPER, "zero_optimization.offload_optimizer.super_offload",
+        BOOLEAN_FALSE, STAGE_3,
+        .remark = "not modelled",
         .help = "step on the CPU beside backward, for chips with a fast link to the host")
     ROW(OFFLOAD_OPTIMIZER_CONVERT, "zero_optimization.offload_optimizer.convert_grad_on_cpu",
-        BOOLEAN_TRUE, TIME, PARTITIONED, .help = "widen gradients on the CPU, not on the GPU")
+        BOOLEAN_TRUE, PARTITIONED,
+        .remark = "not modelled",
+        .help = "widen gradients on the CPU, not on the GPU")
     ROW(OFFLOAD_OPTIMIZER_CORES, "zero_optimization.offload_optimizer.cpuadam_cores_perc",
-        .kind = ZP_DS_REAL, .fallback = "0.8", .least = 0, .most = 1, TIME, STAGE_3,
+        .kind = ZP_DS_REAL, .fallback = "0.8", .least = 0, .most = 1, STAGE_3,
+        .remark = "not modelled",
         .help = "share of the CPU cores that super_offload steps with")
     /* optimizer and schedule */
     ROW(OPTIMIZER, "optimizer", .kind = ZP_DS_BLOCK_LOOSE,
         .help = "the optimizer; no block: the one that the script passes")
-    ROW(OPTIMIZER_TYPE, "optimizer.type", .kind = ZP_DS_TEXT, MEMORY_TIME,
+    ROW(OPTIMIZER_TYPE, "optimizer.type", .kind = ZP_DS_TEXT,
+        .remark = "the scenario names the optimizer",
         .help = "AdamW, Adam, Lamb, Adagrad, Lion, Muon or a torch optimizer: decides the states "
             "per parameter")
     ROW(OPTIMIZER_PARAMS, "optimizer.params", .kind = ZP_DS_BLOCK_FREE,
@@ -374,18 +391,26 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
     /* disk and activations */
     ROW(AIO, "aio", .kind = ZP_DS_BLOCK_LOOSE, .help = "asynchronous file access for NVMe offload")
     ROW(AIO_BLOCK_SIZE, "aio.block_size", .kind = ZP_DS_COUNT, .unit = "bytes",
-        .fallback = "1048576", .least = 1, NO_LIMIT, MEMORY_TIME,
+        .fallback = "1048576", .least = 1, NO_LIMIT,
+        .remark = "the speed of NVMe is a setting of the hardware",
         .help = "bytes of one request; smaller partitions stay in host memory")
     ROW(AIO_QUEUE_DEPTH, "aio.queue_depth", .kind = ZP_DS_COUNT, .unit = "requests",
-        .fallback = "8", .least = 1, NO_LIMIT, TIME, .help = "requests in flight")
+        .fallback = "8", .least = 1, NO_LIMIT,
+        .remark = "the speed of NVMe is a setting of the hardware",
+        .help = "requests in flight")
     ROW(AIO_PARALLELISM, "aio.intra_op_parallelism", .kind = ZP_DS_COUNT, .unit = "threads",
-        .fallback = "1", .least = 1, NO_LIMIT, TIME,
+        .fallback = "1", .least = 1, NO_LIMIT,
+        .remark = "only its alignment of buffers is shown",
         .help = "threads for one transfer; also sets the alignment of the buffers")
-    ROW(AIO_SINGLE_SUBMIT, "aio.single_submit", BOOLEAN_FALSE, TIME,
+    ROW(AIO_SINGLE_SUBMIT, "aio.single_submit", BOOLEAN_FALSE,
+        .remark = "not modelled",
         .help = "submit requests one by one")
-    ROW(AIO_OVERLAP_EVENTS, "aio.overlap_events", BOOLEAN_TRUE, TIME,
+    ROW(AIO_OVERLAP_EVENTS, "aio.overlap_events", BOOLEAN_TRUE,
+        .remark = "not modelled",
         .help = "submit and wait at the same time")
-    ROW(AIO_GDS, "aio.use_gds", BOOLEAN_FALSE, TIME, .help = "read from NVMe straight into the GPU")
+    ROW(AIO_GDS, "aio.use_gds", BOOLEAN_FALSE,
+        .remark = "not modelled",
+        .help = "read from NVMe straight into the GPU")
     ROW(AIO_THREAD_COUNT, "aio.thread_count", .kind = ZP_DS_COUNT, .unit = "threads",
         .remark = "the code reads aio.intra_op_parallelism", .state = ZP_DS_UNREAD,
         .help = "described in the documentation")

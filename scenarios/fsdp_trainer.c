@@ -36,7 +36,7 @@ path_of(const ZpFsdpReader *reader, const char *block, const char *name)
 }
 
 typedef struct {
-    int strategy; /* ZpFsdpStrategy; 0: none named */
+    int strategy; /* ZpFsdpSharding; 0: none named */
     gboolean wrap, offload;
 } Options;
 
@@ -267,7 +267,7 @@ zp_fsdp_trainer_read(ZpFsdpReader *reader)
     config->uses_fsdp = options.strategy != 0;
     config->offload_parameters = options.offload;
     if (options.strategy)
-        config->strategy = (ZpFsdpStrategy)options.strategy;
+        config->strategy = (ZpFsdpSharding)options.strategy;
     config->reshard_after_forward =
         config->strategy == ZP_FSDP_FULL_SHARD || config->strategy == ZP_FSDP_HYBRID_SHARD;
     if (block && block->kind == ZP_TREE_STRING)

@@ -1,13 +1,14 @@
 #include "scenarios/hf_config.h"
 
 #include "models/architecture_build.h"
+#include "models/names.h"
 #include "scenarios/hf_read.h"
 #include "scenarios/hf_scan.h"
 
 #include <glib/gstdio.h>
 #include <string.h>
 
-G_DEFINE_QUARK(zp - hf - error - quark, zp_hf_error)
+G_DEFINE_QUARK(zp-hf-error-quark, zp_hf_error)
 
 static const char *
 string_member(JsonObject *object, const char *key)
@@ -86,6 +87,27 @@ append_hint(GString *message, JsonObject *root)
             type);
 }
 
+/* The nearest model_type, where one is near. */
+static void
+append_nearest(GString *message, const char *type)
+{
+    g_autoptr(GPtrArray) all = zp_families_load_all();
+    const char *nearest = NULL;
+    guint best = 3;
+    for (guint i = 0; i < all->len; i++) {
+        const ZpFamily *family = g_ptr_array_index(all, i);
+        for (gsize t = 0; family->types[t]; t++) {
+            guint distance = zp_names_distance(type, family->types[t]);
+            if (distance < best) {
+                best = distance;
+                nearest = family->types[t];
+            }
+        }
+    }
+    if (nearest != NULL)
+        g_string_append_printf(message, "; the nearest known is '%s'", nearest);
+}
+
 static ZpFamily *
 choose_family(JsonObject *root, const char *text, GError **error)
 {
@@ -106,6 +128,7 @@ choose_family(JsonObject *root, const char *text, GError **error)
                     "line %d: %s '%s' is not a transformer that is modelled; give its "
                     "total_parameters in place of config",
                     line, type ? "model_type" : "architecture", shown);
+    append_nearest(message, shown);
     append_hint(message, root);
     g_set_error_literal(error, ZP_HF_ERROR, ZP_HF_ERROR_UNSUPPORTED, message->str);
     return NULL;

@@ -74,6 +74,10 @@ zp_quantity_number_scan(const char *text, ZpQuantityNumber *number, GError **err
         fail(error, ZP_QUANTITY_ERROR_SYNTAX, text, "too long for a quantity");
         return NULL;
     }
+    if (!g_utf8_validate(text, -1, NULL)) {
+        fail(error, ZP_QUANTITY_ERROR_SYNTAX, text, "not UTF-8 text");
+        return NULL;
+    }
     if (*c == '-' || *c == '+') {
         fail(error, ZP_QUANTITY_ERROR_SYNTAX, text, "quantities have no sign and are not negative");
         return NULL;

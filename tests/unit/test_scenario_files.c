@@ -7,6 +7,7 @@
  * same digits. */
 #include "models/step.h"
 #include "scenarios/sweep.h"
+#include "tests/unit/interned.h"
 
 #include <math.h>
 #include <stdlib.h>
