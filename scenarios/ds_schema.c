@@ -8,7 +8,8 @@ const ZpDsEntry *
 zp_ds_schema_get(ZpDsKey key)
 {
     g_assert(key >= 0 && key < ZP_N_DS_KEYS);
-    const ZpDsEntry *entry = &zp_ds_table[key];
+    const ZpDsEntry *entry =
+        key < ZP_DS_OPTIMIZER ? &zp_ds_table_core[key] : &zp_ds_table_other[key - ZP_DS_OPTIMIZER];
     g_assert(entry->path && entry->help);
     return entry;
 }
