@@ -5,7 +5,7 @@
 
 #include <glib/gstdio.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario_resolve.h"
 #include "scenarios/scenario_text.h"
 #include "scenarios/sweep_axis.h"
