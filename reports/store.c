@@ -8,7 +8,7 @@
 
 #include "reports/data.h"
 
-G_DEFINE_QUARK(zp-store-error-quark, zp_store_error)
+G_DEFINE_QUARK(zp_store_error_quark, zp_store_error)
 
 #define HEADER_BYTES 100 /* of an SQLite file; https://www.sqlite.org/fileformat2.html */
 
