@@ -171,6 +171,28 @@ zp_ds_transfer(ZpDs *ds, guint8 stream, ZpKind kind, gint64 bytes)
 }
 
 void
+zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes, gboolean blocking)
+{
+    if (ds->silent || bytes == 0)
+        return;
+    double rate = kind == ZP_KIND_NVME_READ ? ds->settings->nvme_read_bytes_per_s
+                                            : ds->settings->nvme_write_bytes_per_s;
+    ZpTapeWork work = {
+        .solo_ps = zp_time_from_seconds((double)bytes / rate),
+        .bytes = bytes,
+        .wire_bytes = bytes,
+        .kind = (gint16)kind,
+        .link = ZP_N_LINKS,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_COPY,
+        .label = ZP_TAPE_NONE,
+    };
+    zp_tape_launch(ds->tape, ZP_DS_STREAM_NVME, zp_tape_add_work(ds->tape, &work));
+    if (blocking)
+        zp_ds_sync_stream(ds, ZP_DS_STREAM_NVME);
+}
+
+void
 zp_ds_host_adam(ZpDs *ds, gint64 elements)
 {
     if (ds->silent || elements == 0)

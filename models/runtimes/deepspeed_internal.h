@@ -76,6 +76,8 @@ void zp_ds_memory_kernel(ZpDs *ds, guint8 stream, gint64 bytes);
 void zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes);
 /* A copy over the host link. */
 void zp_ds_transfer(ZpDs *ds, guint8 stream, ZpKind kind, gint64 bytes);
+/* A read or write of NVMe; blocking: the host waits for it. */
+void zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes, gboolean blocking);
 /* The CPU's Adam over `elements`: the device is idle, the host waits for it. */
 void zp_ds_host_adam(ZpDs *ds, gint64 elements);
 /* later items of `stream` wait for what `other` holds now. */

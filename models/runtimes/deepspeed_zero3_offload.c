@@ -27,27 +27,6 @@ zp_ds3_nvme_swaps(gint64 bytes)
     return bytes >= NVME_LEAST_BYTES;
 }
 
-void
-zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes)
-{
-    if (ds->silent || bytes == 0)
-        return;
-    double rate = kind == ZP_KIND_NVME_READ ? ds->settings->nvme_read_bytes_per_s
-                                            : ds->settings->nvme_write_bytes_per_s;
-    ZpTapeWork work = {
-        .solo_ps = zp_time_from_seconds((double)bytes / rate),
-        .bytes = bytes,
-        .wire_bytes = bytes,
-        .kind = (gint16)kind,
-        .link = ZP_N_LINKS,
-        .group = ZP_TAPE_NONE,
-        .category = ZP_TAPE_COPY,
-        .label = ZP_TAPE_NONE,
-    };
-    zp_tape_launch(ds->tape, ZP_DS_STREAM_NVME, zp_tape_add_work(ds->tape, &work));
-    zp_ds_sync_stream(ds, ZP_DS_STREAM_NVME);
-}
-
 /* One flat buffer a parameter group, cut at max_in_cpu elements on the way to NVMe; a sub-group
  * that does not fit whole goes there. */
 static void
@@ -74,6 +53,11 @@ place_parameters(ZpDsProgram *program, ZpDs3 *state)
                 continue;
             group->parameters_on_nvme = offset + group->elements > kept;
             offset += group->elements;
+            for (guint i = 0; group->parameters_on_nvme && i < group->ids->len; i++) {
+                gint32 id = g_array_index(group->ids, gint32, i);
+                zp_ds_tree_parameter(program->tree, id)->on_nvme =
+                    zp_ds3_nvme_swaps(zp_ds_bytes(ds->model, zp_ds3_partition(program, id)));
+            }
         }
     }
 }
@@ -191,7 +175,7 @@ zp_ds3_offload_gradient(ZpDsProgram *program, gint32 id, gint64 elements, GArray
         move(ds, ZP_DS_STREAM_TO_HOST, ZP_KIND_DEVICE_TO_HOST, master);
     zp_ds_drop(ds, ZP_DS_STREAM_REDUCE, &cast);
     if (group->on_nvme)
-        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, master);
+        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, master, TRUE);
 }
 
 /* master, two moments and the gradient come from NVMe; the gradient need not go back. */
@@ -204,16 +188,16 @@ zp_ds3_offload_update(ZpDsProgram *program, const ZpDsSubGroup *group)
     gint64 moments = 2 * zp_ds_bytes(ds->moments, n);
     zp_ds_sync_stream(ds, ZP_DS_STREAM_TO_HOST);
     if (group->on_nvme)
-        zp_ds_nvme(ds, ZP_KIND_NVME_READ, 2 * master + (program->first_step ? 0 : moments));
+        zp_ds_nvme(ds, ZP_KIND_NVME_READ, 2 * master + (program->first_step ? 0 : moments), TRUE);
     else if (program->first_step)
         zp_ds_program_make_moments(program, n, TRUE);
     zp_ds_host_adam(ds, n);
     if (group->on_nvme)
-        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, master + moments);
+        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, master + moments, TRUE);
     gint64 updated = zp_ds_bytes(ds->model, n);
     if (ds->settings->offload_param.device == ZP_DS_NOWHERE) {
         zp_ds_transfer(ds, ZP_DS_STREAM_TO_DEVICE, ZP_KIND_HOST_TO_DEVICE, updated);
         zp_ds_wait_stream(ds, ZP_DS_STREAM_COMPUTE, ZP_DS_STREAM_TO_DEVICE);
     } else if (group->parameters_on_nvme)
-        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, updated);
+        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, updated, TRUE);
 }

@@ -509,6 +509,45 @@ test_nvme(void)
     ds_fixture_clear(&f);
 }
 
+/* NVMe parameters: each use reads the partition once, ahead of its gather where buffers allow. */
+static void
+test_nvme_parameters(void)
+{
+    g_autoptr(ZpModel) model = catalogue("Llama-2-7B");
+    DsFixture f;
+    ds_fixture_init(&f, model, 8, 3);
+    f.settings.offload_optimizer.device = ZP_DS_CPU;
+    f.settings.offload_param.device = ZP_DS_NVME;
+    f.settings.offload_param.max_in_cpu_elements = 0;
+    f.settings.offload_param.buffer_count = 12;
+    /* What stays gathered keeps its host buffer. */
+    f.settings.max_reuse_distance_elements = 0;
+    f.settings.max_live_elements = 300000000;
+    f.settings.sub_group_elements = 100000000;
+    ds_fixture_compile(&f);
+    gint64 read = 0, gathered = 0;
+    for (gint32 i = f.tape->step_begin[0]; i < f.tape->n_instrs; i++) {
+        const ZpTapeInstr *instr = &f.tape->instrs[i];
+        if (instr->op != ZP_TAPE_LAUNCH)
+            continue;
+        const ZpTapeWork *work = &f.tape->works[instr->a];
+        if (work->kind == (gint16)ZP_KIND_NVME_READ)
+            read += work->bytes;
+        /* Persistent parameters are too small for NVMe. */
+        if (work->kind == (gint16)ZP_KIND_ALL_GATHER && work->bytes > 2 * 100000)
+            gathered += work->bytes / 8;
+    }
+    g_assert_cmpint(read, >, 0);
+    g_assert_cmpint(read, ==, gathered);
+    f.settings.offload_param.buffer_count = 1;
+    f.settings.module_granularity = 50000000; /* leaf modules of several parameters */
+    g_autoptr(GError) error = NULL;
+    zp_tape_clear(f.tape);
+    g_assert_false(zp_runtime_deepspeed.compile(&f.job, NULL, f.tape, &error));
+    g_assert_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_UNSUPPORTED);
+    ds_fixture_clear(&f);
+}
+
 /* Pinned host buffers are rounded up to powers of two when torch allocates them. */
 static void
 test_pinned_rounding(void)
@@ -542,6 +581,7 @@ main(int argc, char **argv)
     g_test_add_func("/deepspeed/life", test_life);
     g_test_add_func("/deepspeed/options", test_options);
     g_test_add_func("/deepspeed/nvme", test_nvme);
+    g_test_add_func("/deepspeed/nvme-parameters", test_nvme_parameters);
     g_test_add_func("/deepspeed/pinned-rounding", test_pinned_rounding);
     return g_test_run();
 }
