@@ -14,7 +14,7 @@ commands=$("$program" --help | sed -n '/^Commands:/,/^$/p' | awk 'NR > 1 && NF {
 [ -n "$commands" ]
 for command in $commands; do
     grep -q "^\.SS $command" zeropeak.1 || { echo "the man page lacks $command"; exit 1; }
-    "$program" "$command" --help | grep -q 'Examples:' || { echo "$command --help"; exit 1; }
+    "$program" "$command" --help | grep "Examples:" >/dev/null || { echo "$command --help"; exit 1; }
 done
 for key in $("$program" explain | awk '{print $1}'); do
     "$program" explain "$key" >/dev/null || { echo "explain $key"; exit 1; }
@@ -24,6 +24,6 @@ done
 complete_words() {
     bash -c 'source completion; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _zeropeak; printf "%s\n" "${COMPREPLY[@]}"' _ "$@"
 }
-complete_words zeropeak sw | grep -qx sweep
-complete_words zeropeak run --js | grep -qx -- --json
-complete_words zeropeak explain zero.pre | grep -qx zero.prefetch
+complete_words zeropeak sw | grep -x sweep >/dev/null
+complete_words zeropeak run --js | grep -x -- --json >/dev/null
+complete_words zeropeak explain zero.pre | grep -x zero.prefetch >/dev/null
