@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "models/checks.h"
+#include "models/cost_layer.h"
 #include "models/step_summary.h"
 #include "sim/player.h"
 
-G_DEFINE_QUARK(zp - step - error - quark, zp_step_error)
+G_DEFINE_QUARK(zp-step-error-quark, zp_step_error)
 
 /* A tape longer than this is refused: it would take minutes and gigabytes to play. */
 #define MAX_TAPE_INSTRUCTIONS G_GINT64_CONSTANT(40000000)
@@ -102,7 +103,7 @@ rank_speeds(ZpStep *step, const ZpSimulation *simulation)
 static ZpPlayConfig
 play_config(ZpStep *step, const ZpJob *job)
 {
-    return (ZpPlayConfig){
+    ZpPlayConfig config = {
         .n_ranks = job->simulation.simulated_ranks,
         .speed_ppm = rank_speeds(step, &job->simulation),
         .jitter_ppm = job->simulation.jitter_ppm,
@@ -112,6 +113,8 @@ play_config(ZpStep *step, const ZpJob *job)
         .run_ahead = job->host.run_ahead,
         .capacity_bytes = {[ZP_TAPE_SPACE_DEVICE] = job->device.capacity_bytes},
     };
+    zp_cost_interference(job, step->tape, config.interference_ppm);
+    return config;
 }
 
 static gboolean

@@ -1,5 +1,5 @@
 /* What the catalogue knows of GPU and node, and what stands in where it knows nothing. */
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario_resolve.h"
 
 /* Stand-ins; the rules in the schema's table state them. */

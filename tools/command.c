@@ -10,11 +10,11 @@
 #include "models/step.h"
 #include "reports/plot.h"
 #include "reports/store.h"
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario.h"
 #include "tools/manual.h"
 
-G_DEFINE_QUARK(zp - command - error - quark, zp_command_error)
+G_DEFINE_QUARK(zp-command-error-quark, zp_command_error)
 
 static const ZpCommand *const commands[] = {
     &zp_command_run,   &zp_command_sweep,   &zp_command_plot, &zp_command_ledger,

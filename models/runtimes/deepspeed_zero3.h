@@ -38,8 +38,7 @@ void zp_ds3_offload_begin(ZpDsProgram *program);
  * that live until the flush ends. */
 void zp_ds3_offload_gradient(ZpDsProgram *program, gint32 id, gint64 elements, GArray *held);
 void zp_ds3_offload_update(ZpDsProgram *program, const ZpDsSubGroup *group);
-/* NVMe works and sizes. */
-void zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes);
+/* NVMe sizes. */
 gint64 zp_ds3_nvme_aligned_elements(int dtype, gint64 elements);
 /* Is a tensor of `bytes` swapped, or too small? */
 gboolean zp_ds3_nvme_swaps(gint64 bytes);
