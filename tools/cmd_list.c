@@ -7,7 +7,7 @@
 #include "models/hardware.h"
 #include "models/optimizer.h"
 #include "models/runtime.h"
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "tools/command.h"
 
 static const ZpCommandOption list_options[] = {{0}};

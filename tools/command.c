@@ -10,7 +10,7 @@
 #include "models/step.h"
 #include "reports/plot.h"
 #include "reports/store.h"
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario.h"
 #include "tools/manual.h"
 

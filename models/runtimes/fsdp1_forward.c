@@ -20,8 +20,8 @@ reset_gradients(Fsdp1 *fsdp)
 static void
 make_and_free(Fsdp1 *fsdp, ZpRole role, gint64 bytes)
 {
-    gint32 buffer = zp_fsdp_emit_make(&fsdp->emit, FSDP1_DEFAULT, ZP_CLASS_GATHERED, role, bytes,
-                                      ZP_FSDP_NONE);
+    gint32 buffer =
+        zp_fsdp_emit_make(&fsdp->emit, FSDP1_DEFAULT, ZP_CLASS_GATHERED, role, bytes, ZP_FSDP_NONE);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_DEFAULT, &buffer);
 }
 

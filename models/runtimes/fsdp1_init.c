@@ -25,8 +25,7 @@ lay_out(Fsdp1 *fsdp, gint32 u)
     const ZpFsdpPlan *plan = fsdp->plan;
     const ZpFsdpUnit *desc = fsdp1_unit(fsdp, u);
     Fsdp1Unit *unit = &fsdp->units[u];
-    gint64 alignment =
-        plan->settings.use_orig_params ? 16 / zp_fsdp_plan_compute_bytes(plan) : 1;
+    gint64 alignment = plan->settings.use_orig_params ? 16 / zp_fsdp_plan_compute_bytes(plan) : 1;
     unit->first_range = (gint32)fsdp->ranges->len;
     for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++) {
         gint64 over = unit->flat_elements % alignment;

@@ -194,10 +194,10 @@ read_operations(Reader *reader, gint64 micro_batches)
     guint n = length(reader->order) / (guint)micro_batches;
     for (guint i = 0; i < n; i++) {
         JsonObject *object = json_array_get_object_element(reader->order, i);
-        Operation operation = {.module = interned(object, "module"), .params = list(object, "params")};
+        Operation operation = {.module = interned(object, "module"),
+                               .params = list(object, "params")};
         gboolean again = !g_hash_table_add(seen, (gpointer)operation.module);
-        if (again &&
-            (is_in_any(operation.module, inside) || is_in_any(operation.module, outside)))
+        if (again && (is_in_any(operation.module, inside) || is_in_any(operation.module, outside)))
             return;
         g_array_append_val(reader->operations, operation);
     }
@@ -240,8 +240,10 @@ push_step(Reader *reader, ZpFsdpStepKind kind, gint32 unit)
 static gboolean
 encloses(const Reader *reader, gint32 a, gint32 b)
 {
-    gint32 span_a = g_array_index(reader->last, gint32, a) - g_array_index(reader->first, gint32, a);
-    gint32 span_b = g_array_index(reader->last, gint32, b) - g_array_index(reader->first, gint32, b);
+    gint32 span_a =
+        g_array_index(reader->last, gint32, a) - g_array_index(reader->first, gint32, a);
+    gint32 span_b =
+        g_array_index(reader->last, gint32, b) - g_array_index(reader->first, gint32, b);
     return span_a != span_b ? span_a > span_b : a < b;
 }
 
@@ -272,16 +274,16 @@ push_call(Reader *reader, const Operation *operation)
     };
     for (guint i = 0; i < length(operation->params); i++) {
         const char *leaf = json_array_get_string_element(operation->params, i);
-        g_autofree char *name = *operation->module
-                                    ? g_strdup_printf("%s.%s", operation->module, leaf)
-                                    : g_strdup(leaf);
+        g_autofree char *name =
+            *operation->module ? g_strdup_printf("%s.%s", operation->module, leaf) : g_strdup(leaf);
         gint index =
             GPOINTER_TO_INT(g_hash_table_lookup(reader->parameters, g_intern_string(name))) - 1;
         if (index < 0)
             continue;
         guint at = (guint)step.first_use;
         while (at < plan->uses->len &&
-               g_array_index(reader->rank_in_unit, gint32, (guint)zp_fsdp_plan_use(plan, (gint32)at)) <=
+               g_array_index(reader->rank_in_unit, gint32,
+                             (guint)zp_fsdp_plan_use(plan, (gint32)at)) <=
                    g_array_index(reader->rank_in_unit, gint32, (guint)index))
             at++;
         g_array_insert_val(plan->uses, at, index);
@@ -451,8 +453,8 @@ read_fsdp1(ZpFsdpPlan *plan, JsonObject *policy)
                          ? ZP_FSDP_STRATEGY_SHARD_GRAD_OP
                          : ZP_FSDP_STRATEGY_FULL_SHARD;
     JsonNode *prefetch = json_object_get_member(policy, "backward_prefetch");
-    const char *when = prefetch && !json_node_is_null(prefetch) ? json_node_get_string(prefetch)
-                                                                : "none";
+    const char *when =
+        prefetch && !json_node_is_null(prefetch) ? json_node_get_string(prefetch) : "none";
     settings->prefetch = strstr(when, "PRE")    ? ZP_FSDP_PREFETCH_PRE
                          : strstr(when, "POST") ? ZP_FSDP_PREFETCH_POST
                                                 : ZP_FSDP_PREFETCH_NONE;

@@ -151,7 +151,8 @@ launch(ZpTape *tape, guint8 stream, ZpTime duration)
     return index;
 }
 
-/* Plays a buffer of stream 0 that stream 1 uses for a second; it is asked for again after `pause`. */
+/* Plays a buffer of stream 0 that stream 1 uses for a second; it is asked for again after `pause`.
+ */
 static ZpAllocatorResult
 play_use(ZpTime pause)
 {
