@@ -27,6 +27,7 @@ static void
 allocate_states(ZpFsdpEmit *emit, ZpFsdpOptimizer *optimizer)
 {
     static const ZpClass classes[2] = {ZP_CLASS_MOMENTUM, ZP_CLASS_VARIANCE};
+    g_assert(emit->plan->moments <= (int)G_N_ELEMENTS(classes));
     for (gint32 i = 0; i < optimizer->n_slots; i++) {
         ZpFsdpSlot *slot = &optimizer->slots[i];
         zp_fsdp_emit_tag(emit, slot->unit);
