@@ -28,6 +28,7 @@ note_forward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTensor *input)
     bytes->forward_peak_bytes = trace->peak - bytes->input_bytes;
     bytes->forward_peak_with_copies_bytes = trace->peak_all - bytes->input_bytes;
     bytes->forward_peak_at = trace->peak_at;
+    g_ptr_array_set_size(trace->copies, 0);
     gint64 before = trace->live[ZP_TRACE_ACTIVATION];
     zp_tensor_unref(input);
     bytes->input_kept = trace->live[ZP_TRACE_ACTIVATION] == before;

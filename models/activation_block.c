@@ -5,8 +5,9 @@ static ZpTensor *
 gated_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
     ZpTrace *trace = program->trace;
-    ZpTensor *gate = zp_take(zp_program_linear(program, a, block->ffn, FALSE));
+    g_autoptr(ZpTensor) gate = zp_program_linear(program, a, block->ffn, FALSE);
     ZpTensor *opened = zp_take(zp_program_activation(program, block->activation, gate));
+    g_clear_pointer(&gate, zp_tensor_unref);
     ZpTensor *up = zp_take(zp_program_linear(program, a, block->ffn, FALSE));
     g_autoptr(ZpTensor) inner = zp_mul(trace, opened, up);
     return zp_program_linear(program, inner, block->hidden, FALSE);
@@ -15,8 +16,9 @@ gated_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 static ZpTensor *
 plain_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
-    ZpTensor *wide = zp_take(zp_program_linear(program, a, block->ffn, TRUE));
+    g_autoptr(ZpTensor) wide = zp_program_linear(program, a, block->ffn, TRUE);
     g_autoptr(ZpTensor) inner = zp_program_activation(program, block->activation, wide);
+    g_clear_pointer(&wide, zp_tensor_unref);
     return zp_program_linear(program, inner, block->hidden, TRUE);
 }
 
@@ -119,8 +121,9 @@ static ZpTensor *
 t5_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
     ZpTrace *trace = program->trace;
-    ZpTensor *wide = zp_take(zp_program_linear(program, a, block->ffn, FALSE));
+    g_autoptr(ZpTensor) wide = zp_program_linear(program, a, block->ffn, FALSE);
     g_autoptr(ZpTensor) inner = zp_program_activation(program, block->activation, wide);
+    g_clear_pointer(&wide, zp_tensor_unref);
     if (block->activation != ZP_BLOCK_RELU) {
         g_autoptr(ZpTensor) opened = g_steal_pointer(&inner);
         ZpTensor *up = zp_take(zp_program_linear(program, a, block->ffn, FALSE));

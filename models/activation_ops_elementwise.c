@@ -36,7 +36,7 @@ pass_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **re
     (void)trace;
     for (int i = 0; i < node->inputs; i++)
         if (node->next[i])
-            results[i] = zp_tensor_ref(grads[0]);
+            results[i] = zp_tensor_alias(grads[0], &grads[0]->shape);
 }
 
 /* One kernel that reads the gradient and the saved tensors. */

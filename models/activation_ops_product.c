@@ -66,7 +66,7 @@ static void
 addmm_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
 {
     if (node->next[0])
-        results[0] = zp_tensor_ref(grads[0]);
+        results[0] = zp_tensor_alias(grads[0], &grads[0]->shape);
     product_gradients(trace, node, 1, grads[0], results, "mm");
 }
 

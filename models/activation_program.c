@@ -38,6 +38,14 @@ zp_program_cast32(const ZpProgram *program, ZpTensor *a)
     return zp_to(program->trace, a, program->autocast ? 4 : a ? a->element_bytes : 0);
 }
 
+/* Autocast caches the copies of weights until it is left, at the end of the forward. */
+static void
+keep_copy(const ZpProgram *program, ZpTensor *copy)
+{
+    if (copy && copy->storage->class == ZP_TRACE_PARAMETER_COPY)
+        g_ptr_array_add(program->trace->copies, zp_tensor_ref(copy));
+}
+
 ZpTensor *
 zp_program_linear(const ZpProgram *program, ZpTensor *a, gint64 out, gboolean bias)
 {
@@ -49,6 +57,8 @@ zp_program_linear(const ZpProgram *program, ZpTensor *a, gint64 out, gboolean bi
     g_autoptr(ZpTensor) input = zp_program_cast(program, a);
     g_autoptr(ZpTensor) matrix = zp_program_cast(program, weight);
     g_autoptr(ZpTensor) shift = bias ? zp_program_cast(program, offset) : NULL;
+    keep_copy(program, matrix);
+    keep_copy(program, shift);
     return zp_linear(program->trace, input, matrix, shift);
 }
 

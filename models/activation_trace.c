@@ -8,6 +8,7 @@ zp_trace_init(ZpTrace *trace)
     *trace = (ZpTrace){
         .peak_at = "",
         .operator_name = "",
+        .copies = g_ptr_array_new_with_free_func((GDestroyNotify)zp_tensor_unref),
         .gradients = g_ptr_array_new_with_free_func((GDestroyNotify)zp_tensor_unref),
     };
 }
@@ -15,6 +16,7 @@ zp_trace_init(ZpTrace *trace)
 void
 zp_trace_clear(ZpTrace *trace)
 {
+    g_clear_pointer(&trace->copies, g_ptr_array_unref);
     g_clear_pointer(&trace->gradients, g_ptr_array_unref);
 }
 

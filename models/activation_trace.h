@@ -101,6 +101,7 @@ struct _ZpTrace {
     gint64 gradient_elements; /* size of the parameter a gradient is made for; 0: none */
     ZpTraceFrame *frame;      /* the checkpointed region being run */
     gboolean recomputing;
+    GPtrArray *copies;    /* of parameters, that autocast keeps while it is on */
     GPtrArray *gradients; /* of leaves, kept until the trace ends */
 };
 
