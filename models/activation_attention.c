@@ -103,13 +103,15 @@ fused_attention(const ZpProgram *program, const ZpActivationBlock *block, ZpTens
     };
     gboolean repeated =
         block->attention == ZP_BLOCK_FLASH_REPEATED || block->attention == ZP_BLOCK_EFFICIENT;
-    g_autoptr(ZpTensor) keys = repeated ? repeat(program, block, key) : zp_tensor_ref(key);
-    g_autoptr(ZpTensor) values = repeated ? repeat(program, block, value) : zp_tensor_ref(value);
-    g_autoptr(ZpTensor) query16 = zp_program_cast(program, query);
-    g_autoptr(ZpTensor) key16 = zp_program_cast(program, keys);
-    g_autoptr(ZpTensor) value16 = zp_program_cast(program, values);
+    g_autoptr(ZpTensor) queries = zp_program_cast(program, query);
+    g_autoptr(ZpTensor) keys = zp_program_cast(program, key);
+    g_autoptr(ZpTensor) values = zp_program_cast(program, value);
+    if (repeated) {
+        rebind(&keys, repeat(program, block, keys));
+        rebind(&values, repeat(program, block, values));
+    }
     g_autoptr(ZpTensor) output =
-        zp_attention_kernel(program->trace, kernels[block->attention], query16, key16, value16);
+        zp_attention_kernel(program->trace, kernels[block->attention], queries, keys, values);
     return from_heads(program, block, output);
 }
 
@@ -146,7 +148,8 @@ fused_projection_attention(const ZpProgram *program, const ZpActivationBlock *bl
     g_autoptr(ZpTensor) key = to_heads(program, block, zp_take(parts[1]), block->heads);
     g_autoptr(ZpTensor) value = to_heads(program, block, zp_take(parts[2]), block->heads);
     g_autoptr(ZpTensor) output = attend(program, block, query, key, value);
-    return zp_program_linear(program, output, block->hidden, TRUE);
+    rebind(&output, zp_program_linear(program, output, block->hidden, TRUE));
+    return zp_program_dropout(program, block->dropout, block->cpu_kernels, output);
 }
 
 ZpTensor *
@@ -185,7 +188,7 @@ zp_program_t5_attention(const ZpProgram *program, const ZpActivationBlock *block
     g_autoptr(ZpTensor) weights = zp_to(trace, softmax, program->compute_bytes);
     rebind(&weights,
            zp_program_dropout(program, block->attention_dropout, block->cpu_kernels, weights));
-    g_autoptr(ZpTensor) output = zp_matmul(trace, weights, value);
+    ZpTensor *output = zp_take(zp_matmul(trace, weights, value));
     g_autoptr(ZpTensor) joined = from_heads(program, block, output);
     return zp_program_linear(program, joined, block->hidden, FALSE);
 }

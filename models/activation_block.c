@@ -70,8 +70,7 @@ gpt2(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *input)
     {
         g_autoptr(ZpTensor) normed =
             zp_program_layer_norm(program, block->cpu_kernels, input, block->hidden);
-        g_autoptr(ZpTensor) attention = zp_program_attention(program, block, normed);
-        branch = dropped(program, block, attention);
+        branch = zp_program_attention(program, block, normed);
     }
     residual = zp_add(trace, input, branch);
     g_clear_pointer(&branch, zp_tensor_unref);
@@ -147,7 +146,7 @@ static ZpTensor *
 t5_cross(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
     gint64 sizes[] = {block->batch, block->tokens, block->hidden};
-    g_autoptr(ZpTensor) encoder = zp_program_constant(program, program->compute_bytes, 3, sizes);
+    g_autoptr(ZpTensor) encoder = zp_program_constant(program, program->residual_bytes, 3, sizes);
     return zp_program_t5_attention(program, block, a, encoder);
 }
 
@@ -161,7 +160,6 @@ t5_sublayer(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *
         result = branch(program, block, normed);
     }
     g_autoptr(ZpTensor) kept = dropped(program, block, result);
-    g_clear_pointer(&result, zp_tensor_unref);
     return zp_add(program->trace, input, kept);
 }
 

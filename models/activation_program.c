@@ -104,7 +104,7 @@ zp_program_t5_norm(const ZpProgram *program, ZpTensor *a, gint64 width)
     return zp_mul(trace, weight, normed);
 }
 
-/* Gemma2RMSNorm: x.float() normed in a function of its own, times 1 + w, cast back. */
+/* Gemma2RMSNorm: x.float() normed, times 1 + w, cast back. */
 static ZpTensor *
 plus_one_norm(const ZpProgram *program, ZpTensor *a, gint64 width)
 {
@@ -112,7 +112,6 @@ plus_one_norm(const ZpProgram *program, ZpTensor *a, gint64 width)
     g_autoptr(ZpTensor) weight = zp_program_parameter(program, 1, &width);
     g_autoptr(ZpTensor) wide = zp_to(trace, a, 4);
     g_autoptr(ZpTensor) normed = zp_mul(trace, wide, zp_take(inverse_deviation(program, wide)));
-    g_clear_pointer(&wide, zp_tensor_unref);
     ZpTensor *scale = zp_take(zp_offset(trace, zp_take(zp_to(trace, weight, 4))));
     ZpTensor *scaled = zp_mul(trace, normed, scale);
     zp_tensor_unref(normed);
@@ -178,7 +177,7 @@ gelu_written_out(const ZpProgram *program, ZpTensor *a)
     ZpTensor *half = zp_take(zp_scale(trace, a));
     ZpTensor *wide = zp_take(zp_program_cast32(program, a));
     ZpTensor *cube = zp_take(zp_scale(trace, zp_take(zp_pow(trace, wide))));
-    ZpTensor *inner = zp_take(zp_scale(trace, zp_take(zp_add(trace, a, cube))));
+    g_autoptr(ZpTensor) inner = zp_scale(trace, zp_take(zp_add(trace, a, cube)));
     ZpTensor *outer = zp_take(zp_offset(trace, zp_take(zp_tanh(trace, inner))));
     return zp_mul(trace, half, outer);
 }
