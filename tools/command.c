@@ -119,7 +119,8 @@ zp_command_exit_code(const GError *error)
     if (g_error_matches(error, ZP_STEP_ERROR, ZP_STEP_ERROR_CANCELLED))
         return ZP_EXIT_INTERRUPTED;
     if (g_error_matches(error, ZP_STEP_ERROR, ZP_STEP_ERROR_CHECK) ||
-        error->domain == ZP_CHECKS_ERROR)
+        error->domain == ZP_CHECKS_ERROR || error->domain == ZP_TAPE_ERROR ||
+        g_error_matches(error, ZP_PLAY_ERROR, ZP_PLAY_ERROR_RACE))
         return ZP_EXIT_CHECK;
     if (error->domain == ZP_STORE_ERROR)
         return store_exit(error->code);
