@@ -14,7 +14,7 @@ typedef struct {
     guint64 active;     /* set of modules that use it now: bit = position in its list of users */
     gboolean swapped;   /* its partition is in a host buffer (NVMe) */
     gint32 attributed;  /* other modules in backward that a recomputation fetched it for */
-} ZpDsState;
+} ZpDsParameterState;
 
 #define ZP_DS_NEVER G_MININT32
 
@@ -42,8 +42,9 @@ struct _ZpDsCoordinator {
     ZpDsCoordinatorConfig config;
     ZpDsListener listener;
     gpointer data;
-    ZpDsState *states; /* by ds_id */
-    gint8 *need_bits;  /* by position in tree->needed: the module's bit in ZpDsState.active */
+    ZpDsParameterState *states; /* by ds_id */
+    gint8
+        *need_bits; /* by position in tree->needed: the module's bit in ZpDsParameterState.active */
     ZpDsTraceMode mode;
     gint32 step_id;
     GArray *modules;    /* gint32: the trace */

@@ -73,7 +73,7 @@ launch(ZpDsCoordinator *self, const gint32 *ids, gint32 n, gboolean secondary)
         gather.elements += elements;
         gather.flat_elements +=
             zp_ds_partition_elements(elements, self->config.ranks) * self->config.ranks;
-        ZpDsState *state = &self->states[ids[i]];
+        ZpDsParameterState *state = &self->states[ids[i]];
         state->status = ZP_DS_IN_FLIGHT;
         state->gather = (gint32)self->gathers->len;
     }
@@ -89,7 +89,7 @@ swap_in(ZpDsCoordinator *self, ZpDsEventKind kind, const gint32 *ids, gint32 n)
     g_autoptr(GArray) read = NULL;
     gint64 elements = 0;
     for (gint32 i = 0; i < n; i++) {
-        ZpDsState *state = &self->states[ids[i]];
+        ZpDsParameterState *state = &self->states[ids[i]];
         const ZpDsParameter *parameter = zp_ds_tree_parameter(self->tree, ids[i]);
         if (!parameter->on_nvme || state->swapped)
             continue;
@@ -128,7 +128,7 @@ gather_some(ZpDsCoordinator *self, const gint32 *ids, gint32 n, gboolean quantis
 {
     g_array_set_size(self->scratch, 0);
     for (gint32 i = 0; i < n; i++) {
-        const ZpDsState *state = &self->states[ids[i]];
+        const ZpDsParameterState *state = &self->states[ids[i]];
         const ZpDsParameter *parameter = zp_ds_tree_parameter(self->tree, ids[i]);
         if (state->status != ZP_DS_NOT_AVAILABLE || state->secondary != secondary ||
             parameter->quantised != quantised)
@@ -205,7 +205,7 @@ zp_ds_pop_and_wait(ZpDsCoordinator *self, gint32 id)
 void
 zp_ds_release_parameter(ZpDsCoordinator *self, gint32 id)
 {
-    ZpDsState *state = &self->states[id];
+    ZpDsParameterState *state = &self->states[id];
     if (state->status != ZP_DS_AVAILABLE || state->active != 0 || state->attributed > 0)
         return;
     state->status = ZP_DS_NOT_AVAILABLE;
@@ -244,7 +244,7 @@ prefetch(ZpDsCoordinator *self)
     gint64 collected = 0;
     while (self->queue < self->parameters->len && collected < budget) {
         const ZpDsTraced *traced = &g_array_index(self->parameters, ZpDsTraced, self->queue);
-        ZpDsState *state = &self->states[traced->parameter];
+        ZpDsParameterState *state = &self->states[traced->parameter];
         if (zp_ds_tree_parameter(self->tree, traced->parameter)->on_nvme && !state->swapped)
             break; /* the read-ahead brings it first: order is kept */
         self->queue++;

@@ -87,7 +87,10 @@ void zp_ds_sync_stream(ZpDs *ds, guint8 stream);
 
 /* Buffers on the host clock. */
 gint32 zp_ds_make(ZpDs *ds, guint8 stream, ZpClass class_id, ZpRole role, gint64 bytes);
+/* Pinned by torch: rounded up to a power of two where the settings say so. */
 gint32 zp_ds_make_host(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes, gboolean pinned);
+/* Page-locked by DeepSpeed's own I/O library, as asked. */
+gint32 zp_ds_make_locked(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes);
 void zp_ds_drop(ZpDs *ds, guint8 stream, gint32 *buffer); /* sets it to ZP_TAPE_NONE */
 
 static inline gint64

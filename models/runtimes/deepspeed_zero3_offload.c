@@ -46,6 +46,7 @@ place_parameters(ZpDsProgram *program, ZpDs3 *state)
                           ? CLAMP(offload->max_in_cpu_elements - before, 0, total)
                           : total;
         before += total;
+        state->host_flat_elements += kept;
         zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, zp_ds_bytes(ds->model, kept), TRUE);
         for (guint s = 0; s < state->sub_groups->len; s++) {
             ZpDsSubGroup *group = &g_array_index(state->sub_groups, ZpDsSubGroup, s);
@@ -68,35 +69,45 @@ make_parameter_pools(ZpDsProgram *program, ZpDs3 *state)
     ZpDs *ds = &program->ds;
     const ZpDsOffload *offload = &ds->settings->offload_param;
     gint64 buffer = zp_ds3_nvme_aligned_elements(ds->model, offload->buffer_elements);
-    zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED,
-                    offload->buffer_count * zp_ds_bytes(ds->model, buffer), TRUE);
-    gint64 largest = 0;
+    zp_ds_make_locked(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED,
+                      offload->buffer_count * zp_ds_bytes(ds->model, buffer));
+    const ZpDsSubGroup *largest = NULL;
     gboolean any = FALSE;
     for (guint s = 0; s < state->sub_groups->len; s++) {
         const ZpDsSubGroup *group = &g_array_index(state->sub_groups, ZpDsSubGroup, s);
-        gint64 padded = 0;
-        for (guint i = 0; i < group->ids->len; i++)
-            padded += zp_ds3_nvme_aligned_elements(
-                ds->model, zp_ds3_partition(program, g_array_index(group->ids, gint32, i)));
-        largest = MAX(largest, padded);
+        if (largest == NULL || group->elements > largest->elements)
+            largest = group;
         any |= group->parameters_on_nvme;
     }
-    if (any) /* swapping out updated parameters */
-        zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED, zp_ds_bytes(ds->model, largest),
-                        TRUE);
+    /* For swapping updated parameters out: sized, as in the framework, by the whole parameters of
+     * the largest sub-group, not by their partitions. */
+    gint64 padded = 0;
+    for (guint i = 0; any && i < largest->ids->len; i++)
+        padded += zp_ds3_nvme_aligned_elements(
+            ds->model, zp_ds_program_elements(program, g_array_index(largest->ids, gint32, i)));
+    zp_ds_make_locked(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED, zp_ds_bytes(ds->model, padded));
 }
 
 static void
 make_optimizer_pool(ZpDsProgram *program, ZpDs3 *state)
 {
     ZpDs *ds = &program->ds;
-    const ZpDsOffload *offload = &ds->settings->offload_optimizer;
     gint64 largest = 0;
     for (guint s = 0; s < state->sub_groups->len; s++)
         largest = MAX(largest, g_array_index(state->sub_groups, ZpDsSubGroup, s).elements);
     gint64 buffer = zp_ds3_nvme_aligned_elements(ds->master, largest);
-    zp_ds_make_host(ds, ZP_CLASS_MASTER, ZP_ROLE_PINNED,
-                    offload->buffer_count * zp_ds_bytes(ds->master, buffer), TRUE);
+    for (gint32 i = 0; i < ds->settings->offload_optimizer.buffer_count; i++)
+        zp_ds_make_locked(ds, ZP_CLASS_MASTER, ZP_ROLE_PINNED, zp_ds_bytes(ds->master, buffer));
+}
+
+void
+zp_ds3_make_pools(ZpDsProgram *program)
+{
+    const ZpDeepspeed *settings = program->ds.settings;
+    if (settings->offload_param.device == ZP_DS_NVME)
+        make_parameter_pools(program, program->state);
+    if (settings->offload_optimizer.device == ZP_DS_NVME)
+        make_optimizer_pool(program, program->state);
 }
 
 void
@@ -107,10 +118,7 @@ zp_ds3_offload_begin(ZpDsProgram *program)
     gboolean pin = ds->settings->offload_optimizer.pin_memory;
     if (ds->settings->offload_param.device != ZP_DS_NOWHERE)
         place_parameters(program, state);
-    if (ds->settings->offload_param.device == ZP_DS_NVME)
-        make_parameter_pools(program, state);
-    if (ds->settings->offload_optimizer.device == ZP_DS_NVME)
-        make_optimizer_pool(program, state);
+    zp_ds3_make_pools(program);
     zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT,
                     zp_ds_bytes(ds->accumulate, state->partition_elements), pin);
     for (guint s = 0; s < state->sub_groups->len; s++) {

@@ -383,24 +383,31 @@ static void
 test_construction(void)
 {
     g_autoptr(ZpModel) model = catalogue("GPT-2");
-    for (int variant = 0; variant < 16; variant++) {
+    for (int variant = 0; variant < 24; variant++) {
         DsFixture f;
-        int stage = variant % 4;
+        int stage = variant % 4, offload = variant / 4 % 3;
         ds_fixture_init(&f, model, 8, stage);
         f.settings.cold = TRUE;
-        f.settings.zero_init = variant >= 8;
-        if (stage > 0 && variant / 4 % 2 == 1)
-            f.settings.offload_optimizer.device = ZP_DS_CPU;
-        if (stage == 3 && variant / 4 == 3)
-            f.settings.offload_param.device = ZP_DS_CPU;
+        f.settings.zero_init = variant >= 12;
+        f.settings.pinned_power_of_two = variant >= 12;
+        f.settings.sub_group_elements = 3000000;
+        if (stage > 0 && offload > 0)
+            f.settings.offload_optimizer.device =
+                stage == 3 && offload == 2 ? ZP_DS_NVME : ZP_DS_CPU;
+        if (stage == 3 && offload > 0)
+            f.settings.offload_param.device = offload == 2 ? ZP_DS_NVME : ZP_DS_CPU;
+        if (offload == 2) {
+            f.settings.offload_param.max_in_cpu_elements = 4000000;
+            f.settings.offload_param.buffer_count = 200;
+            f.settings.offload_param.buffer_elements = 5000000;
+            f.settings.hpz_partition_ranks = 4;
+        }
         ds_fixture_compile(&f);
         DsMemory memory;
         ds_play_memory(f.tape, f.tape->step_begin[0], &memory);
         ZpDsLifePeaks peaks = life(&f, ZP_DS_LIFE_CONSTRUCT);
-        if (stage == 3 || !(stage > 0 && variant / 4 % 2 == 1)) {
-            g_assert_cmpint(peaks.device_after_bytes, ==, memory.total[ZP_TAPE_SPACE_DEVICE]);
-            g_assert_cmpint(peaks.host_after_bytes, ==, memory.total[ZP_TAPE_SPACE_HOST]);
-        }
+        g_assert_cmpint(peaks.device_after_bytes, ==, memory.total[ZP_TAPE_SPACE_DEVICE]);
+        g_assert_cmpint(peaks.host_after_bytes, ==, memory.total[ZP_TAPE_SPACE_HOST]);
         g_assert_cmpint(peaks.device_peak_bytes, >=, peaks.device_after_bytes);
         if (!f.settings.zero_init || stage < 3) {
             /* The whole fp32 model is in host memory once, and on the device in bf16. */
