@@ -35,7 +35,7 @@ add_original_slots(Fsdp1 *fsdp)
     for (guint i = 0; i < plan->optimizer_order->len; i++) {
         gint32 p = g_array_index(plan->optimizer_order, gint32, i);
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, p);
-        if (parameter->trainable)
+        if (parameter->trainable && owned[p] > 0) /* else its .grad is None */
             fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
                 .elements = owned[p],
                 .unit = parameter->unit,

@@ -14,6 +14,8 @@ reset_gradients(Fsdp1 *fsdp)
         gint32 unit = g_array_index(fsdp->plan->state_order, gint32, i);
         zp_fsdp_emit_tag(&fsdp->emit, unit);
         zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &fsdp->units[unit].gradient);
+        if (!fsdp->sharded) /* the same storage */
+            fsdp->units[unit].grad = ZP_TAPE_NONE;
     }
 }
 

@@ -68,8 +68,8 @@ fsdp1_unshard(Fsdp1 *fsdp, gint32 unit)
     if (fsdp->sharded)
         free_low_precision(fsdp, state, FSDP1_UNSHARD);
     /* The views of the parameters are made here: autograd runs their node after all younger ones.
-     */
-    if (state->training == FSDP1_FORWARD)
+     * Those of a recomputation are not part of the graph that backward walks. */
+    if (state->training == FSDP1_FORWARD && fsdp->emit.phase == ZP_PHASE_FORWARD)
         state->view_order = fsdp->order++;
 }
 
