@@ -15,9 +15,9 @@
 #include <string.h>
 
 #define ZP_TRACE_RANK 5
-#define ZP_TRACE_INPUTS 8  /* of an operation */
-#define ZP_TRACE_OUTPUTS 8 /* of an operation */
-#define ZP_TRACE_SAVED 8   /* of a node */
+#define ZP_TRACE_INPUTS 8   /* of an operation */
+#define ZP_TRACE_OUTPUTS 64 /* of an operation */
+#define ZP_TRACE_SAVED 8    /* of a node */
 
 /* What a storage is counted as. */
 typedef enum {
