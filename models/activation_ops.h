@@ -59,6 +59,13 @@ ZpTensor *zp_divide(ZpTrace *trace, ZpTensor *a, ZpTensor *divisor); /* no gradi
 /* A tensor of no history: comparisons, integer results. */
 ZpTensor *zp_plain(ZpTrace *trace, const char *name, const ZpTraceShape *shape, int element_bytes);
 
+/* --- rows by index (activation_ops_index.c) --- */
+/* second NULL: one index tensor over the first dimension; else two over the first two. */
+ZpTensor *zp_index(ZpTrace *trace, ZpTensor *a, ZpTensor *first, ZpTensor *second);
+ZpTensor *zp_index_add_in_place(ZpTrace *trace, ZpTensor *a, ZpTensor *index, ZpTensor *source);
+ZpTensor *zp_topk(ZpTrace *trace, ZpTensor *a, gint64 count, ZpTensor **indices);
+ZpTensor *zp_quotient(ZpTrace *trace, ZpTensor *a, ZpTensor *b); /* both with gradients */
+
 /* --- norms and attention kernels (activation_ops_fused.c) --- */
 ZpTensor *zp_rms_norm(ZpTrace *trace, ZpTensor *a, ZpTensor *weight);
 /* CUDA keeps fp32 statistics, the CPU's are of the input's dtype. */

@@ -19,6 +19,7 @@ ZpTensor *zp_program_constant(const ZpProgram *program, int element_bytes, int r
 ZpTensor *zp_program_linear(const ZpProgram *program, ZpTensor *a, gint64 out, gboolean bias);
 /* The dtype of products, where autocast would cast. */
 ZpTensor *zp_program_cast(const ZpProgram *program, ZpTensor *a);
+ZpTensor *zp_program_cast_weight(const ZpProgram *program, ZpTensor *weight);
 ZpTensor *zp_program_cast32(const ZpProgram *program, ZpTensor *a);
 ZpTensor *zp_program_norm(const ZpProgram *program, ZpBlockNorm norm, ZpTensor *a, gint64 width);
 ZpTensor *zp_program_layer_norm(const ZpProgram *program, gboolean cpu, ZpTensor *a, gint64 width);
