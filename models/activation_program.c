@@ -23,6 +23,8 @@ zp_program_parameter(const ZpProgram *program, int rank, const gint64 *sizes)
 {
     ZpTensor *tensor = zp_program_constant(program, program->residual_bytes, rank, sizes);
     zp_trace_make_leaf(tensor, TRUE);
+    if (program->trace->parameter_shapes && !program->trace->in_backward)
+        g_array_append_val(program->trace->parameter_shapes, tensor->shape);
     return tensor;
 }
 

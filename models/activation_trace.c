@@ -17,6 +17,7 @@ void
 zp_trace_clear(ZpTrace *trace)
 {
     g_clear_pointer(&trace->copies, g_ptr_array_unref);
+    g_clear_pointer(&trace->parameter_shapes, g_array_unref);
     g_clear_pointer(&trace->gradients, g_ptr_array_unref);
 }
 
@@ -181,6 +182,10 @@ class_of_result(const ZpOperation *operation, const ZpTraceShape *shape)
     const ZpTrace *trace = operation->trace;
     if (operation->parameter && operation->count > 0 && trace->in_backward)
         return ZP_TRACE_PARAMETER_GRAD;
+    for (guint i = 0;
+         trace->in_backward && trace->parameter_shapes && i < trace->parameter_shapes->len; i++)
+        if (zp_shape_equal(shape, &g_array_index(trace->parameter_shapes, ZpTraceShape, i)))
+            return ZP_TRACE_PARAMETER_GRAD;
     if (trace->gradient_elements > 0 && zp_shape_elements(shape) == trace->gradient_elements)
         return ZP_TRACE_PARAMETER_GRAD;
     return ZP_TRACE_ACTIVATION;

@@ -98,6 +98,7 @@ struct _ZpTrace {
     gboolean no_grad;
     gboolean in_backward;
     gboolean stopped;         /* a recomputation has all it needs */
+    GArray *parameter_shapes; /* NULL: see ZpActivationBlock.gradients_by_shape */
     gint64 gradient_elements; /* size of the parameter a gradient is made for; 0: none */
     ZpTraceFrame *frame;      /* the checkpointed region being run */
     gboolean recomputing;
