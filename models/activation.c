@@ -63,6 +63,8 @@ zp_activation_measure_block(const ZpActivationBlock *block)
     ZpTrace trace;
     ZpActivationBytes bytes = {0};
     zp_trace_init(&trace);
+    if (block->gradients_by_shape)
+        trace.parameter_shapes = g_array_new(FALSE, FALSE, sizeof(ZpTraceShape));
     ZpTensor *input =
         zp_program_entry(&trace, block->regime, block->batch, block->tokens, block->hidden);
     ZpTensor *output =

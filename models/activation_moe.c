@@ -54,14 +54,15 @@ zeros_for_output(const Mixture *mixture)
     return zp_plain(mixture->program->trace, "zeros", &shape, mixture->program->residual_bytes);
 }
 
-/* torch.bmm with a new weight [E, in, out]; its copy is made by the caller's cast, not cached. */
+/* torch.bmm with a new weight [E, out, in], turned; autocast does not cache the copy of a view. */
 static ZpTensor *
 expert_product(const ZpProgram *program, ZpTensor *a, gint64 in, gint64 out)
 {
     gint64 experts = a ? a->shape.size[0] : 0;
-    g_autoptr(ZpTensor) weight = zp_program_parameter(program, 3, (gint64[]){experts, in, out});
+    g_autoptr(ZpTensor) weight = zp_program_parameter(program, 3, (gint64[]){experts, out, in});
+    g_autoptr(ZpTensor) turned = zp_transpose(program->trace, weight, 1, 2);
     g_autoptr(ZpTensor) input = zp_program_cast(program, a);
-    g_autoptr(ZpTensor) matrix = zp_program_cast(program, weight);
+    g_autoptr(ZpTensor) matrix = zp_program_cast(program, turned);
     return zp_bmm(program->trace, input, matrix);
 }
 

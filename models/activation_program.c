@@ -40,12 +40,13 @@ zp_program_cast32(const ZpProgram *program, ZpTensor *a)
     return zp_to(program->trace, a, program->autocast ? 4 : a ? a->element_bytes : 0);
 }
 
-/* Autocast caches the copies of weights until it is left, at the end of the forward. */
+/* Autocast caches the copies of weights until it is left: at the end of the forward, or of
+ * a recomputation. */
 ZpTensor *
 zp_program_cast_weight(const ZpProgram *program, ZpTensor *weight)
 {
     ZpTensor *copy = zp_program_cast(program, weight);
-    if (copy && copy->storage->class == ZP_TRACE_PARAMETER_COPY)
+    if (copy && copy->storage != weight->storage)
         g_ptr_array_add(program->trace->copies, zp_tensor_ref(copy));
     return copy;
 }

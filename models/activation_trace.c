@@ -77,14 +77,20 @@ zp_node_unref(ZpTraceNode *node)
     g_free(node);
 }
 
-/* The engine hands a leaf its gradient here; it stays until the trace ends. */
+/* The engine hands a leaf its gradient here; it stays until the trace ends.  One that is laid out
+ * differently is copied into the leaf's layout (accumulate_grad.h). */
 static void
 accumulate_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
 {
-    (void)node;
+    const ZpTraceShape *shape = &node->output_shape[0];
     (void)results;
-    if (grads[0])
-        g_ptr_array_add(trace->gradients, zp_tensor_ref(grads[0]));
+    if (!grads[0])
+        return;
+    gboolean same = zp_shape_contiguous(&grads[0]->shape) || !zp_shape_contiguous(shape);
+    ZpTraceClass class = node->parameter ? ZP_TRACE_PARAMETER_GRAD : ZP_TRACE_ACTIVATION;
+    g_ptr_array_add(trace->gradients,
+                    same ? zp_tensor_ref(grads[0])
+                         : zp_tensor_new(trace, class, shape, grads[0]->element_bytes));
 }
 
 void
