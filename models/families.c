@@ -190,10 +190,11 @@ load_section(const char *name, const char *section)
     g_autofree char *parent_name = NULL;
     parse_section(family, section, &parent_name);
     if (parent_name) {
-        g_autoptr(ZpFamily) parent = zp_family_load(parent_name);
+        ZpFamily *parent = zp_family_load(parent_name);
         if (parent == NULL)
             broken(parent_name);
         inherit(family, parent);
+        zp_family_free(parent);
     }
     if (family->title == NULL)
         family->title = g_strdup(name);
@@ -245,7 +246,7 @@ visit_type(const char *name, const char *body, gpointer data)
 ZpFamily *
 zp_family_load_type(const char *model_type)
 {
-    return each_section(visit_type, (gpointer)(guintptr)model_type);
+    return each_section(visit_type, (gpointer)model_type);
 }
 
 static ZpFamily *

@@ -272,7 +272,7 @@ apply(Op op, gint64 a, gint64 b, gint64 *result)
 gboolean
 zp_expressions_eval(const ZpExpressions *expressions, ZpExpression expression, gint64 *value)
 {
-    gint64 stack[MAX_STACK];
+    gint64 stack[MAX_STACK] = {0};
     gsize n = 0;
     const Instr *code = &g_array_index(expressions->code, Instr, 0);
     *value = 0;
@@ -284,8 +284,10 @@ zp_expressions_eval(const ZpExpressions *expressions, ZpExpression expression, g
                              ? code[i].value
                              : g_array_index(expressions->symbols->values, gint64, code[i].value);
         } else if (code[i].op == OP_NOT) {
+            g_assert(n >= 1);
             stack[n - 1] = stack[n - 1] == 0;
         } else {
+            g_assert(n >= 2);
             n--;
             if (!apply(code[i].op, stack[n - 1], stack[n], &stack[n - 1]))
                 return FALSE;

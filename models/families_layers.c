@@ -1,5 +1,7 @@
 #include "models/families_tree.h"
 
+#include "models/names.h"
+
 typedef struct {
     ZpModel *model;
     const GArray *notes;
@@ -31,7 +33,7 @@ find_layer(Walker *walker, gint32 module)
     g_autofree char *full = NULL;
     if (block != ZP_MODEL_NONE) {
         full = g_strdup_printf("block.%d.%s", block, note->layer_name);
-        name = g_intern_string(full);
+        name = zp_names_intern(full);
     }
     for (gint32 l = (gint32)walker->model->layers->len - 1; l >= 0; l--) {
         const ZpModelLayer *layer = zp_model_layer(walker->model, l);

@@ -1,5 +1,7 @@
 #include "models/families_template.h"
 
+#include "models/names.h"
+
 #include <string.h>
 
 enum { MAX_SPLICES = 6, MAX_DEPTH = 32 };
@@ -187,7 +189,7 @@ parse_item(const Parser *parser, ZpTemplateNode *node, const char *item)
     else if (g_str_has_prefix(item, "tie:")) {
         gsize length = strcspn(item + 4, "?");
         g_autofree char *path = g_strndup(item + 4, length);
-        node->tie = g_intern_string(path);
+        node->tie = zp_names_intern(path);
         node->tie_condition =
             expression(parser, item[4 + length] ? item + 5 + length : "tied", &end);
     } else if (item[name_length] != '\0')

@@ -53,7 +53,7 @@ typedef struct {
 gboolean zp_tree_expand(const ZpTreeInput *input, ZpModel *model, GArray *layers,
                         GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
-#define ZP_TREE_MAX_PARTS 4000000
+#define ZP_TREE_MAX_PARTS 500000
 #define ZP_TREE_MAX_ELEMENTS (G_GINT64_CONSTANT(1) << 52)
 
 /* Second half of the expansion: modules visited in call order, grouped into layers by block and

@@ -54,6 +54,21 @@ typedef struct {
     gboolean reshard_after_forward; /* stage 3: free after forward and gather again */
 } ZpZero;
 
+/* Which algorithm a collective runs; models/cost.h has their rules. */
+typedef enum {
+    ZP_ALGORITHM_RING,
+    ZP_ALGORITHM_AUTO, /* what NCCL picks: NVLS for an all-reduce of five or more GPUs of a node that
+                        * can, trees for an all-reduce over two nodes, rings for all else */
+    ZP_ALGORITHM_TREE,
+    ZP_ALGORITHM_NVLS,
+    ZP_ALGORITHM_HIERARCHICAL,
+} ZpAlgorithm;
+
+/* Measured tables of a platform (models/cost_tables.h) and constants of a GPU
+ * (models/cost_calibration.h). */
+typedef struct _ZpCostTables ZpCostTables;
+typedef struct _ZpCalibration ZpCalibration;
+
 typedef struct {
     double link_bytes_per_s; /* between GPUs of a node, per direction and GPU */
     double link_efficiency;  /* achieved share of it */
@@ -63,6 +78,16 @@ typedef struct {
     double network_efficiency;
     ZpTime network_latency_ps; /* per collective between nodes */
     double host_to_device_bytes_per_s, device_to_host_bytes_per_s;
+    /* What follows refines the prices; 0 leaves it out. */
+    ZpAlgorithm algorithm;
+    ZpTime link_tau_ps, network_tau_ps; /* of the pipeline's square-root term */
+    double nvls_bytes_per_s;            /* bus bandwidth of an all-reduce in the switch */
+    double network_decline; /* share of the NICs lost with each doubling beyond 4 nodes */
+    /* Latency of each hop beyond the first two nodes (or a node's GPUs), inside and between nodes. */
+    ZpTime link_hop_ps, network_hop_ps;
+    gint64 piece_bytes; /* gathers and scatters go out as broadcasts and reductions this long, one
+                         * after the other (a partition owner at a time) */
+    const ZpCostTables *measured; /* wins over every formula where it has the collective */
 } ZpNetwork;
 
 typedef struct {
@@ -74,6 +99,9 @@ typedef struct {
     gint64 overhead_bytes;    /* runtime overhead outside the allocator */
     double contingency;       /* ratio of the peak kept free */
     ZpTime kernel_latency_ps; /* per kernel on the device */
+    /* NULL: a roofline of the figures above.  Else layers are priced by their shapes, and
+     * communication and computation slow each other down. */
+    const ZpCalibration *calibration;
 } ZpDevice;
 
 typedef struct {

@@ -2,12 +2,16 @@
 
 #include <string.h>
 
+#include "models/runtimes/ddp.h"
+#include "models/runtimes/deepspeed.h"
+#include "models/runtimes/fsdp1.h"
+#include "models/runtimes/fsdp2.h"
 #include "models/runtimes/ideal.h"
 
-G_DEFINE_QUARK(zp - runtime - error - quark, zp_runtime_error)
+G_DEFINE_QUARK(zp-runtime-error-quark, zp_runtime_error)
 
 static const ZpRuntime *const runtimes[] = {
-    &zp_runtime_ideal,
+    &zp_runtime_ideal, &zp_runtime_deepspeed, &zp_runtime_fsdp2, &zp_runtime_fsdp1, &zp_runtime_ddp,
 };
 
 const ZpRuntime *

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/checks.h"
+#include "models/cost_layer.h"
 #include "models/step_summary.h"
 #include "sim/player.h"
 
@@ -102,7 +103,7 @@ rank_speeds(ZpStep *step, const ZpSimulation *simulation)
 static ZpPlayConfig
 play_config(ZpStep *step, const ZpJob *job)
 {
-    return (ZpPlayConfig){
+    ZpPlayConfig config = {
         .n_ranks = job->simulation.simulated_ranks,
         .speed_ppm = rank_speeds(step, &job->simulation),
         .jitter_ppm = job->simulation.jitter_ppm,
@@ -112,6 +113,8 @@ play_config(ZpStep *step, const ZpJob *job)
         .run_ahead = job->host.run_ahead,
         .capacity_bytes = {[ZP_TAPE_SPACE_DEVICE] = job->device.capacity_bytes},
     };
+    zp_cost_interference(job, step->tape, config.interference_ppm);
+    return config;
 }
 
 static gboolean
@@ -171,6 +174,10 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
     zp_ledger_compute(job, step->units, &step->ledger);
     zp_tape_clear(step->tape);
     if (!runtime->compile(job, step->units, step->tape, error))
+        return FALSE;
+    /* Frameworks keep gathered parameters and gradients across steps; the ideal runtime never. */
+    gboolean ideal = strcmp(job->runtime, "ideal") == 0;
+    if (!zp_tape_check(step->tape, ideal, ZP_CLASSES_PERSISTENT, error))
         return FALSE;
     ZpPlayConfig config = play_config(step, job);
     config.observer = observer;

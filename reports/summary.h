@@ -10,8 +10,8 @@
  * bytes, verdict with headroom.  Escape sequences only with `color`. */
 void zp_summary_run(const ZpReportRun *run, gboolean color, GString *out);
 
-/* The event at the peak and the live buffers by class, role and unit, largest first.  Without a
- * live set only the event. */
+/* Goes after zp_summary_run(), which names the event: the buffers live at the peak by class, role
+ * and unit, largest first.  Without a live set only a line that says so. */
 void zp_summary_why(const ZpReportRun *run, GString *out);
 
 /* The ledger: rows with dtype, bytes per element, copies, owners, bytes, share and evidence, then

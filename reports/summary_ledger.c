@@ -11,6 +11,38 @@ heads(ZpTable *table, const char *const *texts)
         zp_table_cell(table, *texts);
 }
 
+/* The number of a note, 1-based, made if need be; 0 for no text. */
+static gsize
+note_of(GPtrArray *notes, const char *text)
+{
+    guint index = 0;
+    if (text == NULL || text[0] == '\0')
+        return 0;
+    if (!g_ptr_array_find_with_equal_func(notes, text, g_str_equal, &index)) {
+        index = notes->len;
+        g_ptr_array_add(notes, (gpointer)text);
+    }
+    return index + 1;
+}
+
+/* "  [1] text", broken between words. */
+static void
+wrapped(GString *out, int number, const char *text)
+{
+    g_auto(GStrv) words = g_strsplit(text, " ", -1);
+    g_autoptr(GString) line = g_string_new(NULL);
+    g_string_append_printf(line, "  [%d]", number);
+    for (char **word = words; *word != NULL; word++) {
+        glong length = g_utf8_strlen(line->str, -1) + 1 + g_utf8_strlen(*word, -1);
+        if (length > ZP_SUMMARY_COLUMNS) {
+            g_string_append_printf(out, "%s\n", line->str);
+            g_string_assign(line, "     ");
+        }
+        g_string_append_printf(line, " %s", *word);
+    }
+    g_string_append_printf(out, "%s\n", line->str);
+}
+
 static void
 rows(const ZpLedger *ledger, gboolean color, GString *out)
 {
@@ -18,7 +50,7 @@ rows(const ZpLedger *ledger, gboolean color, GString *out)
                                          "owners",          "GB",    "GiB",       "share",
                                          "evidence",        NULL};
     g_autoptr(ZpTable) table = zp_table_new("llrrrrrrl", 0);
-    zp_table_set_limit(table, ZP_SUMMARY_COLUMNS, 8);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new();
     heads(table, titles);
     for (int i = 0; i < ledger->n_rows; i++) {
         const ZpLedgerRow *row = &ledger->rows[i];
@@ -30,9 +62,13 @@ rows(const ZpLedger *ledger, gboolean color, GString *out)
         zp_format_count(zp_table_open_cell(table), row->copies);
         zp_format_count(zp_table_open_cell(table), row->owners);
         zp_summary_bytes_cells(table, row->persistent_bytes, ledger->persistent_bytes);
-        zp_table_cell(table, row->evidence != NULL ? row->evidence : "");
+        gsize note = note_of(notes, row->evidence);
+        if (note > 0)
+            g_string_append_printf(zp_table_open_cell(table), "[%d]", (int)note);
     }
     zp_table_print(table, color, out);
+    for (guint n = 0; n < notes->len; n++)
+        wrapped(out, (int)n + 1, g_ptr_array_index(notes, n));
 }
 
 static void

@@ -38,7 +38,7 @@ begin_table(const ZpReportSweep *sweep)
     g_autofree char *letters = g_strnfill(sweep->n_axes + 6, 'r');
     letters[sweep->n_axes + 5] = 'l';
     ZpTable *table = zp_table_new(letters, 2);
-    const char *const heads[] = {"step time", "exposed", "peak GB", "peak GiB", "fits", ""};
+    const char *const heads[] = {"step time", "exposed", "peak GB", "peak GiB", "fits", "note"};
     zp_table_header(table);
     for (gsize a = 0; a < sweep->n_axes; a++)
         zp_table_cell(table, sweep->axes[a]);

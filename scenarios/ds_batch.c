@@ -126,7 +126,7 @@ check_open(const ZpDsReader *reader, const Batch *batch)
         refuse(reader, KEY_TOTAL, batch, "the total must be a multiple");
     else if (batch->total && !batch->steps)
         zp_ds_internal_explain(reader, KEY_STEPS, "accumulation x ranks = " D,
-                               batch->total / product(MAX(batch->micro, 1), 1, 1));
+                               batch->total / MAX(batch->micro, 1));
     else if (!batch->total && batch->micro && batch->steps && batch->world && known)
         derive(reader, KEY_TOTAL, known, "micro batch x accumulation x ranks");
 }

@@ -1,3 +1,4 @@
+#include "models/nearest.h"
 #include "scenarios/ds_schema.h"
 #include "scenarios/ds_table.h"
 #include "scenarios/import_message.h"
@@ -8,7 +9,8 @@ const ZpDsEntry *
 zp_ds_schema_get(ZpDsKey key)
 {
     g_assert(key >= 0 && key < ZP_N_DS_KEYS);
-    const ZpDsEntry *entry = &zp_ds_table[key];
+    const ZpDsEntry *entry =
+        key < ZP_DS_OPTIMIZER ? &zp_ds_table_core[key] : &zp_ds_table_other[key - ZP_DS_OPTIMIZER];
     g_assert(entry->path && entry->help);
     return entry;
 }
@@ -62,6 +64,15 @@ zp_ds_schema_find_name(const char *name)
     return ZP_DS_NONE;
 }
 
+static gboolean
+is_in_block(const char *path, const char *block)
+{
+    gsize length = strlen(block);
+    if (length > 0 && (strncmp(path, block, length) != 0 || path[length++] != '.'))
+        return FALSE;
+    return strchr(path + length, '.') == NULL;
+}
+
 ZpDsKey
 zp_ds_schema_nearest(const char *block, const char *name)
 {
@@ -70,8 +81,7 @@ zp_ds_schema_nearest(const char *block, const char *name)
     gsize n = 0;
     for (int key = 0; key < ZP_N_DS_KEYS; key++) {
         const ZpDsEntry *entry = zp_ds_schema_get((ZpDsKey)key);
-        g_autofree char *own = zp_ds_schema_block((ZpDsKey)key);
-        if (strcmp(own, block) != 0 || entry->state == ZP_DS_UNDEFINED ||
+        if (!is_in_block(entry->path, block) || entry->state == ZP_DS_UNDEFINED ||
             entry->state == ZP_DS_UNREAD)
             continue;
         keys[n] = (ZpDsKey)key;
@@ -81,7 +91,7 @@ zp_ds_schema_nearest(const char *block, const char *name)
             names[n++] = entry->alias;
         }
     }
-    const char *nearest = zp_import_message_nearest(name, names, n);
+    const char *nearest = zp_nearest_find_among(name, names, n);
     for (gsize i = 0; i < n; i++)
         if (names[i] == nearest)
             return keys[i];

@@ -1,3 +1,4 @@
+#include "models/nearest.h"
 #include "scenarios/ds_internal.h"
 
 #include <math.h>
@@ -202,6 +203,18 @@ read_number(const ZpDsReader *reader, ZpDsKey key, const ZpTree *tree)
         take_number(reader, key, tree);
         return;
     }
+    if (tree->kind == ZP_TREE_BOOLEAN) {
+        /* Python's booleans are numbers, and pydantic lets them pass. */
+        ZpTree number = {.kind = ZP_TREE_INTEGER,
+                         .text = tree->text,
+                         .integer = tree->boolean,
+                         .number = tree->boolean};
+        if (take_number(reader, key, &number))
+            zp_ds_internal_say(reader, ZP_IMPORT_WARNING, key, "write a number",
+                               "%s is not a number: DeepSpeed reads it as %d", tree->text,
+                               tree->boolean);
+        return;
+    }
     if (tree->kind != ZP_TREE_STRING) {
         refuse_kind(reader, key, tree);
         return;
@@ -270,12 +283,16 @@ read_choice(const ZpDsReader *reader, ZpDsKey key, const ZpTree *tree)
     }
     g_autofree char *lower = g_ascii_strdown(tree->text, -1);
     ZpDtype dtype;
-    /* torch's names of the formats are accepted for the short ones. */
-    gboolean format = g_strv_contains((const char *const *)choices, "fp32");
-    const char *name = format && zp_dtype_parse(lower, &dtype) ? zp_dtype_name(dtype) : tree->text;
+    /* data_types takes torch's names too (DtypeEnum); the others are compared in small letters,
+     * except devices, which are not. */
+    gboolean device = key == ZP_DS_OFFLOAD_PARAM_DEVICE || key == ZP_DS_OFFLOAD_OPTIMIZER_DEVICE;
+    gboolean long_names = g_str_has_prefix(entry->path, "data_types.");
+    const char *name = device                                        ? tree->text
+                       : long_names && zp_dtype_parse(lower, &dtype) ? zp_dtype_name(dtype)
+                                                                     : lower;
     if (!g_strv_contains((const char *const *)choices, name)) {
         const char *near =
-            zp_import_message_nearest(lower, (const char *const *)choices, g_strv_length(choices));
+            zp_nearest_find_among(lower, (const char *const *)choices, g_strv_length(choices));
         g_autofree char *mend = near ? g_strdup_printf("did you mean \"%s\"?", near)
                                      : g_strdup_printf("legal: %s", entry->choices);
         refuse(reader, key, mend, "\"%.40s\" is none of %s", tree->text, entry->choices);

@@ -1,4 +1,5 @@
 /* Blocks and their keys: what is known, unknown, misspelt, misplaced, deprecated or removed. */
+#include "models/nearest.h"
 #include "scenarios/ds_internal.h"
 #include "scenarios/import_row.h"
 
@@ -74,7 +75,7 @@ say_misspelt(const ZpDsReader *reader, const char *path, const ZpTree *tree, ZpD
         return;
     }
     if (entry && entry->state == ZP_DS_DEPRECATED &&
-        zp_import_message_distance(tree->key, name) <= 2) {
+        zp_nearest_distance(tree->key, name) <= 2) {
         /* Such files were written for versions that ignored unknown keys without a word. */
         g_autofree char *text = g_strdup_printf(
             "unknown key, not the deprecated %s: ignored by the versions that still know that key "
@@ -195,15 +196,10 @@ read_known(ZpDsReader *reader, ZpDsKey key, const char *path, const ZpTree *tree
 static void
 read_block(ZpDsReader *reader, const char *block, const ZpTree *tree, ZpDsKind kind)
 {
-    /* A duplicate has been refused already; the last one counts, as in lenient readers. */
-    g_autoptr(GHashTable) last = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < tree->members->len; i++) {
-        ZpTree *member = tree->members->pdata[i];
-        g_hash_table_replace(last, member->key, member);
-    }
     for (guint i = 0; i < tree->members->len; i++) {
         const ZpTree *member = tree->members->pdata[i];
-        if (g_hash_table_lookup(last, member->key) != member)
+        /* A duplicate has been refused already; the last one counts, as in lenient readers. */
+        if (zp_tree_find(tree, member->key) != member)
             continue;
         if (strchr(member->key, '.') || !*member->key) {
             say_unknown(reader, kind == ZP_DS_BLOCK_STRICT ? ZP_IMPORT_ERROR : ZP_IMPORT_WARNING,

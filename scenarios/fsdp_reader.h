@@ -52,3 +52,5 @@ void zp_fsdp_reader_rest(const ZpFsdpReader *reader, const char *block, ZpImport
 void zp_fsdp_accelerate_read(ZpFsdpReader *reader);
 void zp_fsdp_trainer_read(ZpFsdpReader *reader);
 void zp_fsdp_titan_read(ZpFsdpReader *reader);
+/* accelerate's deepspeed_config; the translated configuration goes to reader->config. */
+void zp_fsdp_deepspeed_read(ZpFsdpReader *reader, const ZpTree *block);

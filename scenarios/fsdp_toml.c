@@ -142,6 +142,8 @@ read_name(Reader *reader)
 static ZpTree *
 add_member(Reader *reader, ZpTree *table, char *name, ZpTree *member)
 {
+    /* Tables count like values: finding one takes time that grows with their number. */
+    reader->finished = reader->finished || ++reader->n_values > ZP_TREE_MAX_VALUES;
     member->key = name;
     member->key_line = reader->line;
     member->key_column = 1;
@@ -388,7 +390,11 @@ zp_fsdp_toml_parse(const char *text, gsize length, ZpImportMessages *messages)
     g_autoptr(GHashTable) opened = g_hash_table_new(NULL, NULL);
     g_autoptr(ZpTree) root = zp_tree_new(ZP_TREE_OBJECT, 1, 1);
     ZpTree *table = root;
-    while (reader.p < reader.end && !reader.finished)
+    while (reader.p < reader.end && !reader.finished && !zp_import_message_is_full(messages))
         read_line(&reader, root, &table, opened);
+    if (reader.finished && zp_import_message_verdict(messages) != ZP_IMPORT_REFUSED) {
+        reader.failed = FALSE;
+        complain(&reader, NULL, "more than %d values and tables", ZP_TREE_MAX_VALUES);
+    }
     return g_steal_pointer(&root);
 }

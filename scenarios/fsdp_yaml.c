@@ -57,6 +57,7 @@ place(Builder *builder, const yaml_event_t *event, ZpTree *value)
         return TRUE;
     }
     ZpTree *parent = builder->stack[builder->depth - 1];
+    g_assert(parent);
     if (parent->kind == ZP_TREE_ARRAY) {
         zp_tree_add(parent, value);
         return TRUE;

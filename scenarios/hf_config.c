@@ -1,6 +1,8 @@
 #include "scenarios/hf_config.h"
 
 #include "models/architecture_build.h"
+#include "models/names.h"
+#include "models/nearest.h"
 #include "scenarios/hf_read.h"
 #include "scenarios/hf_scan.h"
 
@@ -86,6 +88,23 @@ append_hint(GString *message, JsonObject *root)
             type);
 }
 
+/* The nearest model_type, where one is near. */
+static void
+append_nearest(GString *message, const char *type)
+{
+    g_autoptr(GPtrArray) all = zp_families_load_all();
+    g_autoptr(GPtrArray) types = g_ptr_array_new();
+    for (guint i = 0; i < all->len; i++) {
+        const ZpFamily *family = g_ptr_array_index(all, i);
+        for (gsize t = 0; family->types[t]; t++)
+            g_ptr_array_add(types, (gpointer)family->types[t]);
+    }
+    const char *nearest =
+        zp_nearest_find_among(type, (const char *const *)types->pdata, types->len);
+    if (nearest != NULL)
+        g_string_append_printf(message, "; the nearest known is '%s'", nearest);
+}
+
 static ZpFamily *
 choose_family(JsonObject *root, const char *text, GError **error)
 {
@@ -106,6 +125,7 @@ choose_family(JsonObject *root, const char *text, GError **error)
                     "line %d: %s '%s' is not a transformer that is modelled; give its "
                     "total_parameters in place of config",
                     line, type ? "model_type" : "architecture", shown);
+    append_nearest(message, shown);
     append_hint(message, root);
     g_set_error_literal(error, ZP_HF_ERROR, ZP_HF_ERROR_UNSUPPORTED, message->str);
     return NULL;
@@ -136,6 +156,17 @@ build(JsonObject *root, const char *text, const char *name, const ZpArchitecture
     return model;
 }
 
+/* json-glib says "<data>:3:1: Parse error: ...". */
+static void
+report_syntax(const char *message, GError **error)
+{
+    const char *at = strchr(message, ':');
+    gint64 line = at ? g_ascii_strtoll(at + 1, NULL, 10) : 0;
+    const char *why = strstr(message, ": ");
+    g_set_error(error, ZP_HF_ERROR, ZP_HF_ERROR_SYNTAX, "line %" G_GINT64_FORMAT ": not JSON: %s",
+                MAX(line, 1), why ? why + 2 : message);
+}
+
 static JsonParser *
 parse(const char *json, gssize length, char **text, GError **error)
 {
@@ -146,8 +177,7 @@ parse(const char *json, gssize length, char **text, GError **error)
     g_autoptr(JsonParser) parser = json_parser_new_immutable();
     g_autoptr(GError) syntax = NULL;
     if (!json_parser_load_from_data(parser, *text, (gssize)size, &syntax)) {
-        g_set_error(error, ZP_HF_ERROR, ZP_HF_ERROR_SYNTAX, "line %d: not JSON",
-                    (int)json_parser_get_current_line(parser));
+        report_syntax(syntax->message, error);
         return NULL;
     }
     JsonNode *root = json_parser_get_root(parser);

@@ -4,7 +4,7 @@
 
 #include <glib.h>
 
-#define ZP_HF_MAX_BYTES (16 * 1024 * 1024)
+#define ZP_HF_MAX_BYTES 16777216 /* 16 MiB */
 #define ZP_HF_MAX_DEPTH 64
 #define ZP_HF_MAX_NUMBER_CHARS 64
 

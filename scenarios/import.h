@@ -8,6 +8,7 @@
 #include "scenarios/import_row.h"
 
 #include <gio/gio.h>
+#include <json-glib/json-glib.h>
 
 typedef enum {
     ZP_IMPORT_UNKNOWN,
@@ -58,3 +59,5 @@ const char *zp_import_kind_name(ZpImportKind kind); /* "deepspeed", "accelerate"
  *  "keys":[{"key","value","unit","effect","origin","reason","line","ignored"}]}. */
 char *zp_import_report_text(const ZpImportReport *report);
 char *zp_import_report_json(const ZpImportReport *report);
+/* The members of that object, for an object that has more. */
+void zp_import_report_members(const ZpImportReport *report, JsonBuilder *builder);

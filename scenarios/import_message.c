@@ -3,7 +3,6 @@
 #include <string.h>
 
 #define MAX_MESSAGES 200
-#define MAX_WORD 64
 
 static void
 message_free(gpointer data)
@@ -32,6 +31,18 @@ zp_import_message_list_free(ZpImportMessages *messages)
     g_free(messages);
 }
 
+char *
+zp_import_message_clean(const char *text)
+{
+    if (!text)
+        return NULL;
+    char *clean = g_utf8_make_valid(text, -1);
+    for (char *p = clean; *p; p++)
+        if (g_ascii_iscntrl(*p))
+            *p = '?';
+    return clean;
+}
+
 void
 zp_import_message_add(ZpImportMessages *messages, ZpImportSeverity severity, int line, int column,
                       const char *key, const char *mend, const char *format, ...)
@@ -42,7 +53,7 @@ zp_import_message_add(ZpImportMessages *messages, ZpImportSeverity severity, int
     message->severity = severity;
     message->line = line;
     message->column = column;
-    message->key = g_strdup(key ? key : "");
+    message->key = zp_import_message_clean(key ? key : "");
     if (messages->list->len == MAX_MESSAGES) {
         /* Errors must not be lost among notes: the closing line is itself an error. */
         message->severity = ZP_IMPORT_ERROR;
@@ -51,9 +62,10 @@ zp_import_message_add(ZpImportMessages *messages, ZpImportSeverity severity, int
     } else {
         va_list arguments;
         va_start(arguments, format);
-        message->text = g_strdup_vprintf(format, arguments);
+        g_autofree char *text = g_strdup_vprintf(format, arguments);
         va_end(arguments);
-        message->mend = g_strdup(mend);
+        message->text = zp_import_message_clean(text);
+        message->mend = zp_import_message_clean(mend);
     }
     g_ptr_array_add(messages->list, message);
 }
@@ -132,47 +144,4 @@ zp_import_message_first_error(const ZpImportMessages *messages)
         return g_string_free(text, FALSE);
     }
     return NULL;
-}
-
-int
-zp_import_message_distance(const char *a, const char *b)
-{
-    gsize n = strlen(a), m = strlen(b);
-    if (n > MAX_WORD || m > MAX_WORD)
-        return 99;
-    int rows[3][MAX_WORD + 1];
-    int *before = rows[0], *last = rows[1], *now = rows[2];
-    for (gsize j = 0; j <= m; j++)
-        last[j] = (int)j;
-    memset(before, 0, sizeof rows[0]);
-    for (gsize i = 1; i <= n; i++) {
-        now[0] = (int)i;
-        for (gsize j = 1; j <= m; j++) {
-            int best = MIN(last[j] + 1, now[j - 1] + 1);
-            best = MIN(best, last[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                best = MIN(best, before[j - 2] + 1);
-            now[j] = best;
-        }
-        int *spare = before;
-        before = last;
-        last = now;
-        now = spare;
-    }
-    return last[m];
-}
-
-const char *
-zp_import_message_nearest(const char *word, const char *const *candidates, gsize n)
-{
-    const char *nearest = NULL;
-    int best = (int)(strlen(word) / 3) + 1;
-    for (gsize i = 0; i < n; i++) {
-        int distance = zp_import_message_distance(word, candidates[i]);
-        if (distance < best) {
-            best = distance;
-            nearest = candidates[i];
-        }
-    }
-    return nearest;
 }

@@ -41,6 +41,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpImportMessages, zp_import_message_list_free)
 void zp_import_message_add(ZpImportMessages *messages, ZpImportSeverity severity, int line,
                            int column, const char *key, const char *mend, const char *format, ...)
     G_GNUC_PRINTF(7, 8);
+/* A copy fit to be printed: valid UTF-8, control characters as "?".  What a stranger's file says
+ * must not reach a terminal raw.  NULL stays NULL. */
+char *zp_import_message_clean(const char *text);
 gboolean zp_import_message_is_full(const ZpImportMessages *messages);
 /* By line, then column, then order of arrival; messages about the whole file come last. */
 void zp_import_message_sort(ZpImportMessages *messages);
@@ -49,8 +52,3 @@ const char *zp_import_message_severity_name(ZpImportSeverity severity); /* "warn
 const char *zp_import_message_verdict_name(ZpImportVerdict verdict);    /* "ok" */
 /* First error as GError text: "FILE:LINE: key: text (mend)"; NULL if there is none. */
 char *zp_import_message_first_error(const ZpImportMessages *messages);
-/* The candidate nearest to `word` (edit distance of swaps, at most a third of its length);
- * NULL if none is near. */
-const char *zp_import_message_nearest(const char *word, const char *const *candidates, gsize n);
-/* Edit distance (insert, delete, replace, swap of neighbours); 99 where either is over 64 bytes. */
-int zp_import_message_distance(const char *a, const char *b);

@@ -122,20 +122,23 @@ add_rows(JsonBuilder *builder, const GPtrArray *rows)
     json_builder_end_array(builder);
 }
 
-char *
-zp_import_report_json(const ZpImportReport *report)
+void
+zp_import_report_members(const ZpImportReport *report, JsonBuilder *builder)
 {
-    g_autoptr(JsonBuilder) builder = json_builder_new();
-    json_builder_begin_object(builder);
     add_text(builder, "file", report->messages->file);
     add_text(builder, "kind", zp_import_kind_name(report->kind));
     add_text(builder, "verdict", zp_import_message_verdict_name(report->verdict));
     add_messages(builder, report->messages);
     add_rows(builder, report->rows);
+}
+
+char *
+zp_import_report_json(const ZpImportReport *report)
+{
+    g_autoptr(JsonBuilder) builder = json_builder_new();
+    json_builder_begin_object(builder);
+    zp_import_report_members(report, builder);
     json_builder_end_object(builder);
-    g_autoptr(JsonGenerator) generator = json_generator_new();
     g_autoptr(JsonNode) root = json_builder_get_root(builder);
-    json_generator_set_root(generator, root);
-    json_generator_set_pretty(generator, TRUE);
-    return json_generator_to_data(generator, NULL);
+    return json_to_string(root, TRUE);
 }

@@ -1,4 +1,5 @@
 #include "scenarios/import_row.h"
+#include "scenarios/import_message.h"
 
 void
 zp_import_row_free(gpointer data)
@@ -22,7 +23,7 @@ zp_import_row_list_new(void)
 static char *
 copy(const char *text)
 {
-    return g_strdup(text ? text : "");
+    return zp_import_message_clean(text ? text : "");
 }
 
 ZpImportRow *

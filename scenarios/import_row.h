@@ -17,7 +17,7 @@ typedef struct {
 void zp_import_row_free(gpointer row);
 /* Array of rows that owns them. */
 GPtrArray *zp_import_row_list_new(void);
-/* Copies the texts (NULL: ""). */
+/* Copies the texts, fit to be printed (NULL: ""). */
 ZpImportRow *zp_import_row_add(GPtrArray *rows, const char *key, const char *value,
                                const char *unit, const char *effect, const char *origin,
                                const char *reason, int line);

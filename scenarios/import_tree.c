@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Members from which on an object is worth a table of its names. */
+#define INDEX_FROM 16
+
 static void
 member_free(gpointer data)
 {
@@ -26,6 +29,7 @@ zp_tree_free(ZpTree *tree)
 {
     if (!tree)
         return;
+    g_clear_pointer(&tree->index, g_hash_table_unref);
     g_clear_pointer(&tree->members, g_ptr_array_unref);
     g_free(tree->key);
     g_free(tree->text);
@@ -37,6 +41,17 @@ zp_tree_add(ZpTree *parent, ZpTree *member)
 {
     g_assert(parent->members);
     g_ptr_array_add(parent->members, member);
+    if (parent->kind != ZP_TREE_OBJECT || parent->members->len < INDEX_FROM)
+        return;
+    if (parent->index) {
+        g_hash_table_replace(parent->index, member->key, member);
+        return;
+    }
+    parent->index = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < parent->members->len; i++) {
+        ZpTree *each = parent->members->pdata[i];
+        g_hash_table_replace(parent->index, each->key, each);
+    }
 }
 
 ZpTree *
@@ -44,6 +59,8 @@ zp_tree_find(const ZpTree *object, const char *key)
 {
     if (!object || object->kind != ZP_TREE_OBJECT)
         return NULL;
+    if (object->index)
+        return g_hash_table_lookup(object->index, key);
     for (guint i = object->members->len; i-- > 0;) {
         ZpTree *member = object->members->pdata[i];
         if (strcmp(member->key, key) == 0)

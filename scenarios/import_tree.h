@@ -26,6 +26,7 @@ typedef struct {
     gint64 integer;     /* INTEGER */
     double number;      /* INTEGER and REAL */
     GPtrArray *members; /* ARRAY and OBJECT: ZpTree, in order; NULL for scalars */
+    GHashTable *index;  /* of a large OBJECT: its names; private */
 } ZpTree;
 
 /* Bounds that every reader keeps: a settings file is far below them. */
@@ -37,7 +38,7 @@ typedef struct {
 ZpTree *zp_tree_new(ZpTreeKind kind, int line, int column);
 void zp_tree_free(ZpTree *tree);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpTree, zp_tree_free)
-/* Takes `member`. */
+/* Takes `member`; in an OBJECT its key is set before. */
 void zp_tree_add(ZpTree *parent, ZpTree *member);
 /* Last member of that name (what a lenient reader would take), or NULL. */
 ZpTree *zp_tree_find(const ZpTree *object, const char *key);

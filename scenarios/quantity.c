@@ -40,19 +40,23 @@ zp_quantity_parse_count(const char *text, const char *unit, gint64 *value, GErro
     return zp_quantity_number_integer(&number, 0, 0, FALSE, text, "a whole number", value, error);
 }
 
+/* Short numbers with many zeros read better as 7.5e9. */
 char *
 zp_quantity_print_count(gint64 value, const char *unit)
 {
+    char digits[24], text[32];
     gint64 mantissa = value;
     int zeros = 0;
-    while (mantissa != 0 && mantissa % 10 == 0) {
-        mantissa /= 10;
+    for (; mantissa != 0 && mantissa % 10 == 0; mantissa /= 10)
         zeros++;
-    }
-    g_autofree char *digits = zeros >= 6
-                                  ? g_strdup_printf("%" G_GINT64_FORMAT "e%d", mantissa, zeros)
-                                  : g_strdup_printf("%" G_GINT64_FORMAT, value);
-    return unit ? g_strconcat(digits, " ", unit, NULL) : g_steal_pointer(&digits);
+    g_snprintf(digits, sizeof digits, "%" G_GINT64_FORMAT, mantissa);
+    int n = (int)strlen(digits);
+    if (n <= 4 && zeros + n > 6)
+        g_snprintf(text, sizeof text, "%c%s%se%d", digits[0], n > 1 ? "." : "", digits + 1,
+                   zeros + n - 1);
+    else
+        g_snprintf(text, sizeof text, "%" G_GINT64_FORMAT, value);
+    return g_strconcat(text, unit ? " " : NULL, unit, NULL);
 }
 
 /* --- units --- */

@@ -48,8 +48,9 @@ void zp_scenario_resolve_put_real(ZpScenarioResolve *resolve, ZpSchemaId id, dou
 void zp_scenario_derive(ZpScenarioResolve *resolve);
 /* scenario_device.c: what the catalogue knows of GPU and node. */
 void zp_scenario_derive_hardware(ZpScenarioResolve *resolve);
-/* scenario_model.c: which way the model is described; then the model itself. */
+/* scenario_route.c: which way the model is described, and its dimensions. */
 void zp_scenario_derive_route(ZpScenarioResolve *resolve);
+/* scenario_model.c */
 void zp_scenario_build_model(ZpScenarioResolve *resolve);
 /* scenario_check.c: rules between keys.  The second needs a model. */
 void zp_scenario_check_keys(ZpScenarioResolve *resolve);

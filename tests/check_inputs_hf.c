@@ -1,9 +1,11 @@
 /* Checks the reader of Hugging Face configurations against published parameter counts.
  *
  *   check_inputs_hf DIR...        DIR has config files and params.csv with columns file,
- *                                 exact_params and, where known, tied; files named neg-* must be
- *                                 refused.  Exit code 1 when a row fails.
- *   check_inputs_hf list FILE...  prints every parameter: name, shape, what it is tied to */
+ *                                 exact_params and, where known, tied and parameters_sha256 (of
+ *                                 what `list` prints); files named neg-* must be refused.  Exit
+ *                                 code 1 when a row fails.
+ *   check_inputs_hf list FILE...  prints every parameter: name, shape, what it is tied to
+ *   check_inputs_hf modules FILE...  prints every module: name, class */
 #include "check_inputs_hf/csv.h"
 #include "scenarios/hf_config.h"
 
@@ -28,6 +30,24 @@ report(Score *score, const char *id, const char *problem)
     }
 }
 
+/* One line a parameter, in registration order. */
+static char *
+list_parameters(const ZpModel *model)
+{
+    GString *text = g_string_new(NULL);
+    for (gint32 i = 0; i < (gint32)model->parameters->len; i++) {
+        const ZpModelParameter *parameter = zp_model_parameter(model, i);
+        g_string_append_printf(text, "%s ", parameter->name);
+        for (gint32 d = 0; d < parameter->n_dims; d++)
+            g_string_append_printf(text, "%s%" G_GINT64_FORMAT, d ? "x" : "", parameter->shape[d]);
+        if (parameter->tied_to != ZP_MODEL_NONE)
+            g_string_append_printf(text, " tied %s",
+                                   zp_model_parameter(model, parameter->tied_to)->name);
+        g_string_append_c(text, '\n');
+    }
+    return g_string_free(text, FALSE);
+}
+
 static char *
 compare(const ZpModel *model, const GPtrArray *header, const GPtrArray *record)
 {
@@ -45,6 +65,11 @@ compare(const ZpModel *model, const GPtrArray *header, const GPtrArray *record)
                                model->n_elements);
     if (*tied != '\0' && (strchr("yYtT1", *tied) != NULL) != model->tied)
         return g_strdup_printf("tied: %s, expected %s", model->tied ? "yes" : "no", tied);
+    const char *published = csv_field(header, record, "parameters_sha256");
+    g_autofree char *text = list_parameters(model);
+    g_autofree char *ours = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
+    if (*published != '\0' && strcmp(ours, published) != 0)
+        return g_strdup("names, shapes or order of parameters differ");
     return NULL;
 }
 
@@ -111,8 +136,15 @@ check_directory(const char *dir, Score *score)
     check_negatives(dir, score);
 }
 
+static void
+print_modules(const ZpModel *model)
+{
+    for (gint32 i = 0; i < (gint32)model->modules->len; i++)
+        printf("%s %s\n", zp_model_module(model, i)->name, zp_model_module(model, i)->class_name);
+}
+
 static int
-list(const char *path)
+list(const char *path, gboolean modules)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
@@ -123,15 +155,12 @@ list(const char *path)
     }
     for (guint i = 0; i < warnings->len; i++)
         fprintf(stderr, "warning: %s\n", (char *)g_ptr_array_index(warnings, i));
-    for (gint32 i = 0; i < (gint32)model->parameters->len; i++) {
-        const ZpModelParameter *parameter = zp_model_parameter(model, i);
-        printf("%s ", parameter->name);
-        for (gint32 d = 0; d < parameter->n_dims; d++)
-            printf("%s%" G_GINT64_FORMAT, d ? "x" : "", parameter->shape[d]);
-        if (parameter->tied_to != ZP_MODEL_NONE)
-            printf(" tied %s", zp_model_parameter(model, parameter->tied_to)->name);
-        printf("\n");
+    if (modules) {
+        print_modules(model);
+        return 0;
     }
+    g_autofree char *text = list_parameters(model);
+    fputs(text, stdout);
     return 0;
 }
 
@@ -139,13 +168,14 @@ int
 main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: check_inputs_hf DIR... | list FILE...\n");
+        fprintf(stderr, "usage: check_inputs_hf DIR... | list FILE... | modules FILE...\n");
         return 2;
     }
-    if (strcmp(argv[1], "list") == 0) {
+    gboolean modules = strcmp(argv[1], "modules") == 0;
+    if (modules || strcmp(argv[1], "list") == 0) {
         int failed = 0;
         for (int i = 2; i < argc; i++)
-            failed |= list(argv[i]);
+            failed |= list(argv[i], modules);
         return failed;
     }
     Score score = {0};

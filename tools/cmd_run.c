@@ -6,6 +6,7 @@
 #include "reports/recorder.h"
 #include "reports/store.h"
 #include "reports/summary.h"
+#include "reports/summary_knobs.h"
 #include "tools/command.h"
 #include "tools/input.h"
 #include "tools/interrupt.h"
@@ -50,7 +51,8 @@ print_warnings(const ZpScenario *scenario)
 }
 
 static void
-print_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecorder *recorder)
+print_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecorder *recorder,
+          const volatile gint *cancelled)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     gboolean color = !options->no_color && isatty(STDOUT_FILENO) == 1;
@@ -59,8 +61,11 @@ print_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecor
         g_string_append(out, json);
     } else {
         zp_summary_run(run, color, out);
-        if (options->why)
+        if (options->why) {
             zp_summary_why(run, out);
+            g_autoptr(GArray) knobs = zp_knobs_compare(run->job, run->summary, cancelled);
+            zp_summary_knobs(knobs, out);
+        }
     }
     fputs(out->str, stdout);
 }
@@ -126,7 +131,7 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
         return ZP_EXIT_INPUT;
     g_auto(ZpInputRun) input = {0};
     zp_input_run_fill(&input, scenario, step, &summary);
-    print_run(options, &input.run, recorder);
+    print_run(options, &input.run, recorder, cancelled);
     if (!store_run(options, &input.run, recorder, error))
         return ZP_EXIT_IO;
     return options->require_fit && !summary.fits ? ZP_EXIT_NO_FIT : ZP_EXIT_OK;

@@ -11,6 +11,7 @@ zp_ds_tree_new(void)
     tree->owned = g_array_new(FALSE, FALSE, sizeof(gint32));
     tree->needed = g_array_new(FALSE, FALSE, sizeof(gint32));
     tree->calls = g_array_new(FALSE, FALSE, sizeof(gint32));
+    tree->ids = g_hash_table_new(NULL, NULL);
     return tree;
 }
 
@@ -24,6 +25,7 @@ zp_ds_tree_free(ZpDsTree *tree)
     g_array_unref(tree->owned);
     g_array_unref(tree->needed);
     g_array_unref(tree->calls);
+    g_hash_table_unref(tree->ids);
     g_free(tree);
 }
 
@@ -32,7 +34,7 @@ zp_ds_tree_add_module(ZpDsTree *tree, const char *name, gint32 parent)
 {
     g_assert(!tree->finished);
     ZpDsModule module = {
-        .name = g_intern_string(name),
+        .name = name,
         .parent = parent,
         .layer = ZP_MODEL_NONE,
         .first_own = (gint32)tree->owned->len,
@@ -48,22 +50,19 @@ zp_ds_tree_add_parameter(ZpDsTree *tree, gint32 module, const char *name, gint64
 {
     ZpDsModule *owner = zp_ds_tree_module(tree, module);
     g_assert(!tree->finished && owner->first_own + owner->n_own == (gint32)tree->owned->len);
-    const char *interned = g_intern_string(name);
-    gint32 id = ZP_MODEL_NONE;
-    for (gint32 i = 0; i < (gint32)tree->parameters->len && id == ZP_MODEL_NONE; i++)
-        if (zp_ds_tree_parameter(tree, i)->name == interned)
-            id = i;
-    if (id == ZP_MODEL_NONE) {
+    gpointer known = g_hash_table_lookup(tree->ids, name);
+    gint32 id = GPOINTER_TO_INT(known) - 1;
+    if (known == NULL) {
         ZpDsParameter parameter = {
-            .name = interned,
+            .name = name,
             .elements = elements,
             .trainable = trainable,
             .model_index = ZP_MODEL_NONE,
         };
         g_array_append_val(tree->parameters, parameter);
         id = (gint32)tree->parameters->len - 1;
-    } else
-        tree->tied = TRUE;
+        g_hash_table_insert(tree->ids, (gpointer)name, GINT_TO_POINTER(id + 1));
+    }
     g_array_append_val(tree->owned, id);
     owner->n_own++;
     return id;
@@ -94,7 +93,11 @@ set_need(ZpDsTree *tree, ZpDsModule *module, gint32 first, gint32 n)
         g_array_append_vals(tree->needed, &g_array_index(tree->owned, gint32, (guint)first),
                             (guint)n);
         gint32 *ids = &g_array_index(tree->needed, gint32, (guint)begin);
-        qsort(ids, (gsize)n, sizeof *ids, compare_ids);
+        gboolean sorted = TRUE;
+        for (gint32 i = 1; i < n; i++)
+            sorted &= ids[i] > ids[i - 1];
+        if (!sorted)
+            qsort(ids, (gsize)n, sizeof *ids, compare_ids);
         gint32 kept = 0;
         for (gint32 i = 0; i < n; i++)
             if (i == 0 || ids[i] != ids[i - 1])
@@ -199,7 +202,7 @@ gboolean
 zp_ds_tree_mark_leaves(ZpDsTree *tree, gint64 threshold)
 {
     gint32 n = (gint32)tree->modules->len;
-    g_autofree gint64 *granularity = g_new(gint64, n);
+    g_autofree gint64 *granularity = g_new(gint64, (gsize)n);
     for (gint32 i = 0; i < n; i++)
         granularity[i] = G_MAXINT64;
     measure_granularity(tree, 0, granularity);

@@ -15,6 +15,8 @@ typedef struct {
     gint64 elements;
     gboolean trainable;
     gboolean persistent; /* never released by hooks: zp_ds_tree_mark_persistent() */
+    gboolean on_nvme;    /* its partition is swapped out when nobody uses it */
+    gboolean quantised;  /* its partition is kept in int8: gathered apart from the others */
     gint32 model_index;  /* index in ZpModel, or ZP_MODEL_NONE */
 } ZpDsParameter;
 
@@ -42,7 +44,7 @@ typedef struct {
     GArray *owned;      /* gint32 ds_id, by module in pre-order */
     GArray *needed;     /* gint32 ds_id */
     GArray *calls;      /* gint32 module */
-    gboolean tied;      /* some parameter has two owners */
+    GHashTable *ids;    /* parameter name -> ds_id + 1 */
     gboolean finished;
 } ZpDsTree;
 
@@ -51,8 +53,8 @@ void zp_ds_tree_free(ZpDsTree *tree);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpDsTree, zp_ds_tree_free)
 
 /* Builders, in registration order: a module, its own parameters, then its children (pre-order).
- * Names are interned.  add_parameter gives the ds_id; a name seen before is a tied parameter and
- * keeps its first size. */
+ * Names are borrowed: interned strings, told apart by their address.  add_parameter gives the
+ * ds_id; a name seen before is a tied parameter and keeps its first size. */
 gint32 zp_ds_tree_add_module(ZpDsTree *tree, const char *name, gint32 parent);
 gint32 zp_ds_tree_add_parameter(ZpDsTree *tree, gint32 module, const char *name, gint64 elements,
                                 gboolean trainable);

@@ -57,7 +57,7 @@ static ZpDsTree *
 from_layers(const ZpModel *model)
 {
     ZpDsTree *tree = zp_ds_tree_new();
-    gint32 root = zp_ds_tree_add_module(tree, "", ZP_MODEL_NONE);
+    gint32 root = zp_ds_tree_add_module(tree, g_intern_static_string(""), ZP_MODEL_NONE);
     zp_ds_tree_module(tree, root)->no_post_backward = TRUE;
     for (gint32 l = 0; l < (gint32)model->layers->len; l++) {
         const ZpModelLayer *layer = zp_model_layer(model, l);

@@ -27,11 +27,14 @@ tag_hook(ZpDsProgram *program, const ZpDsEvent *event)
     case ZP_DS_BACKWARD_RUN:
     case ZP_DS_GATHER:
     case ZP_DS_POP:
+    case ZP_DS_POPPED:
     case ZP_DS_WAIT:
     case ZP_DS_RELEASE:
     case ZP_DS_FLAT_FREED:
     case ZP_DS_COMPUTE_WAIT:
     case ZP_DS_PERSIST:
+    case ZP_DS_SWAP_IN:
+    case ZP_DS_READ_AHEAD:
     case ZP_DS_SECONDARY:
     case ZP_DS_DROP_SECONDARY:
     case ZP_DS_CHECK:
@@ -59,14 +62,15 @@ warm_up(ZpDsProgram *program)
     ZpDsWalk walk = {0};
     zp_ds_walk_init(&walk, program->tree, state->coordinator);
     gint64 accumulation = MAX(program->ds.job->training.accumulation, 1);
-    for (int step = 0; step < 3; step++) {
+    enum { WARM_STEPS = 2 };
+    for (int step = 0; step < WARM_STEPS; step++) {
         for (gint64 m = 0; m < accumulation; m++) {
             zp_ds_walk_forward(&walk);
             zp_ds_walk_backward(&walk);
             zp_ds_coordinator_leftovers(state->coordinator);
         }
         zp_ds_coordinator_step(state->coordinator);
-        if (step == 2)
+        if (step == WARM_STEPS - 1)
             /* What the last step leaves gathered is there when the tape begins. */
             zp_ds_coordinator_listen(state->coordinator, listen, program);
         zp_ds_coordinator_persist(state->coordinator);
@@ -93,6 +97,8 @@ begin(ZpDsProgram *program)
         .ranks = ds->shard_ranks,
         .secondary_ranks = ds->tape->groups[ZP_DS_GROUP_SECONDARY].size,
         .sequential = settings->allgather_sequential,
+        .nvme_buffers =
+            settings->offload_param.device == ZP_DS_NVME ? settings->offload_param.buffer_count : 0,
     };
     state->coordinator = zp_ds_coordinator_new(program->tree, &config);
     zp_ds_gathers_init(&state->gathers, ds, program->tree);

@@ -1,5 +1,7 @@
 #include "models/runtimes/fsdp_emit.h"
 
+#include "models/cost_layer.h"
+
 void
 zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
 {
@@ -67,8 +69,7 @@ add_kernel(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops)
 gint32
 zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes)
 {
-    ZpTime duration =
-        emit->job ? zp_cost_kernel(&emit->job->device, 0.0, (double)moved_bytes) : 0;
+    ZpTime duration = emit->job ? zp_cost_kernel(&emit->job->device, 0.0, (double)moved_bytes) : 0;
     return add_kernel(emit, ZP_KIND_MEMORY, duration, 0.0);
 }
 
@@ -136,6 +137,12 @@ forward_flops(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
 static void
 launch_layer(ZpFsdpEmit *emit, ZpKind kind, const ZpModelLayer *layer, double flops, double passes)
 {
+    if (emit->job->device.calibration != NULL) {
+        ZpTime priced = zp_cost_layer(emit->job, layer, kind);
+        zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT,
+                       add_kernel(emit, kind, priced, passes * flops));
+        return;
+    }
     int bytes = zp_fsdp_plan_compute_bytes(emit->plan);
     double weights = (double)((layer->elements + layer->tied_elements) * bytes);
     double traffic = (double)layer->traffic_bytes_per_token * (double)emit->tokens + weights;

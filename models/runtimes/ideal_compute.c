@@ -1,4 +1,5 @@
 /* Forward and backward passes of the ideal runtime, layer by layer. */
+#include "models/cost_layer.h"
 #include "models/runtimes/ideal_internal.h"
 
 static double
@@ -12,6 +13,10 @@ forward_flops(const Ideal *ideal, const ZpModelLayer *layer)
 static void
 launch_layer(Ideal *ideal, ZpKind kind, const ZpModelLayer *layer, double flops, double passes)
 {
+    if (ideal->job->device.calibration != NULL) {
+        ideal_launch_kernel(ideal, kind, zp_cost_layer(ideal->job, layer, kind), passes * flops);
+        return;
+    }
     int bits = zp_dtype_bits(ideal->job->precision.gathered);
     double weights = (double)zp_dtype_bytes(bits, layer->elements + layer->tied_elements);
     double traffic = (double)layer->traffic_bytes_per_token * (double)ideal->tokens + weights;

@@ -24,7 +24,7 @@ read_parameters(Parameters *parameters, JsonObject *input)
 {
     JsonArray *list = ds_array(input, "params");
     parameters->n = (gint32)json_array_get_length(list);
-    parameters->elements = g_new(gint64, MAX(parameters->n, 1));
+    parameters->elements = g_new(gint64, (gsize)MAX(parameters->n, 1));
     parameters->names = g_ptr_array_new();
     for (gint32 i = 0; i < parameters->n; i++) {
         JsonArray *pair = json_array_get_array_element(list, (guint)i);
@@ -114,16 +114,16 @@ check_sub_groups(DsCheck *check, JsonObject *input, JsonObject *expected)
     g_auto(Parameters) parameters = {0};
     read_parameters(&parameters, input);
     gint32 n = parameters.n, ranks = (gint32)ds_int(input, "world_size", 1);
-    g_autofree gint64 *partitions = g_new(gint64, MAX(n, 1));
+    g_autofree gint64 *partitions = g_new(gint64, (gsize)MAX(n, 1));
     gint64 total = 0;
     for (gint32 i = 0; i < n; i++)
         total += partitions[i] = zp_ds_partition_elements(parameters.elements[i], ranks);
-    g_autofree gint32 *member = g_new(gint32, MAX(n, 1));
+    g_autofree gint32 *member = g_new(gint32, (gsize)MAX(n, 1));
     gint32 groups =
         zp_ds_sub_groups(partitions, n, ds_int(input, "sub_group_size", 1000000000), member);
     expect_ints(check, "partition", partitions, n, ds_array(expected, "partition_elements"));
     ds_expect_int(check, "P3", total, ds_int(expected, "P3", -1));
-    g_autofree gint64 *sums = g_new0(gint64, MAX(groups, 1));
+    g_autofree gint64 *sums = g_new0(gint64, (gsize)MAX(groups, 1));
     for (gint32 i = 0; i < n; i++)
         sums[member[i]] += partitions[i];
     expect_ints(check, "sub-group", sums, groups, ds_array(expected, "sub_group_elements"));
@@ -216,9 +216,10 @@ check_persistence(DsCheck *check, JsonObject *input, JsonObject *expected)
     g_auto(Parameters) parameters = {0};
     read_parameters(&parameters, input);
     g_autoptr(ZpDsTree) tree = zp_ds_tree_new();
-    zp_ds_tree_add_module(tree, "root", ZP_MODEL_NONE);
+    zp_ds_tree_add_module(tree, g_intern_static_string("root"), ZP_MODEL_NONE);
     for (gint32 i = 0; i < parameters.n; i++)
-        zp_ds_tree_add_parameter(tree, 0, parameters.names->pdata[i], parameters.elements[i], TRUE);
+        zp_ds_tree_add_parameter(tree, 0, g_intern_string(parameters.names->pdata[i]),
+                                 parameters.elements[i], TRUE);
     zp_ds_tree_finish(tree);
     zp_ds_tree_mark_persistent(tree, ds_int(input, "param_persistence_threshold", 100000),
                                ds_int(input, "model_persistence_threshold", G_MAXINT64));

@@ -9,7 +9,7 @@
 static void
 add_module(ZpDsTree *tree, JsonObject *node, gint32 parent)
 {
-    gint32 index = zp_ds_tree_add_module(tree, ds_text(node, "name", ""), parent);
+    gint32 index = zp_ds_tree_add_module(tree, g_intern_string(ds_text(node, "name", "")), parent);
     ZpDsModule *module = zp_ds_tree_module(tree, index);
     module->container = ds_flag(node, "container");
     module->no_post_backward = ds_flag(node, "no_post_backward");
@@ -18,7 +18,7 @@ add_module(ZpDsTree *tree, JsonObject *node, gint32 parent)
     for (guint i = 0; parameters != NULL && i < json_array_get_length(parameters); i++) {
         JsonArray *p = json_array_get_array_element(parameters, i);
         gboolean frozen = json_array_get_length(p) > 2 && json_array_get_boolean_element(p, 2);
-        zp_ds_tree_add_parameter(tree, index, json_array_get_string_element(p, 0),
+        zp_ds_tree_add_parameter(tree, index, g_intern_string(json_array_get_string_element(p, 0)),
                                  json_array_get_int_element(p, 1), !frozen);
     }
     JsonArray *children = ds_array(node, "children");
@@ -124,6 +124,9 @@ ds_log_event(GPtrArray *log, const ZpDsTree *tree, const ZpDsEvent *event)
     case ZP_DS_BACKWARD_RUN:
     case ZP_DS_COMPUTE_WAIT:
     case ZP_DS_POP:
+    case ZP_DS_POPPED:
+    case ZP_DS_SWAP_IN:
+    case ZP_DS_READ_AHEAD:
     case ZP_DS_SECONDARY:
     case ZP_DS_DROP_SECONDARY:
         return;

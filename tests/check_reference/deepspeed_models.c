@@ -68,9 +68,9 @@ add_parameters(Builder *builder, gint32 module, JsonArray *own)
         /* named_parameters() lists a tied head under the embedding's name. */
         if (p == NULL)
             p = json_array_get_array_element(builder->parameters, 0);
-        zp_ds_tree_add_parameter(builder->tree, module, json_array_get_string_element(p, 0),
-                                 json_array_get_int_element(p, 1),
-                                 json_array_get_boolean_element(p, 2));
+        zp_ds_tree_add_parameter(
+            builder->tree, module, g_intern_string(json_array_get_string_element(p, 0)),
+            json_array_get_int_element(p, 1), json_array_get_boolean_element(p, 2));
     }
 }
 
@@ -149,7 +149,7 @@ ds_build_run_tree(JsonObject *root, gint32 *groups)
     for (guint m = 0; m < json_array_get_length(builder.modules); m++) {
         const char *name = module_name(&builder, m);
         const char *class = class_name(&builder, m);
-        gint32 index = zp_ds_tree_add_module(builder.tree, name,
+        gint32 index = zp_ds_tree_add_module(builder.tree, g_intern_string(name),
                                              m == 0 ? ZP_MODEL_NONE : find_parent(&builder, name));
         ZpDsModule *module = zp_ds_tree_module(builder.tree, index);
         module->container = strcmp(class, "ModuleList") == 0;

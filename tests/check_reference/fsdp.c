@@ -5,6 +5,7 @@
 #include "check.h"
 #include "fsdp_case.h"
 #include "fsdp_events.h"
+#include "models/runtimes/ddp.h"
 #include "models/runtimes/fsdp1.h"
 #include "models/runtimes/fsdp2.h"
 #include "models/vocabulary.h"
@@ -12,8 +13,7 @@
 /* Steps of a tape: the first differs (no optimizer states yet), the last is steady. */
 enum { FIRST_STEP = 0, STEADY_STEP = 3, N_STEPS };
 
-static gboolean
-diverges(char **why, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static gboolean diverges(char **why, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 static gboolean
 diverges(char **why, const char *format, ...)
@@ -66,8 +66,8 @@ phantom_bytes(const FsdpCase *fsdp_case)
 }
 
 static gboolean
-same_peaks(const FsdpHistory *ours, const FsdpHistory *steady, JsonObject *recorded,
-           gint64 phantom, const char *what, char **why)
+same_peaks(const FsdpHistory *ours, const FsdpHistory *steady, JsonObject *recorded, gint64 phantom,
+           const char *what, char **why)
 {
     g_autoptr(GList) keys = json_object_get_members(recorded);
     gint64 optimizer = fsdp_history_peak(ours, steady, "optimizer") + phantom;
@@ -176,9 +176,8 @@ same_step(const FsdpCase *fsdp_case, const ZpTape *tape, gint32 step, JsonObject
         JsonArray *collectives = json_object_has_member(recorded, "collectives")
                                      ? json_object_get_array_member(recorded, "collectives")
                                      : NULL;
-        g_autoptr(FsdpHistory) theirs =
-            fsdp_history_of_case(json_object_get_array_member(recorded, "allocated"), collectives,
-                                 ours->start_bytes);
+        g_autoptr(FsdpHistory) theirs = fsdp_history_of_case(
+            json_object_get_array_member(recorded, "allocated"), collectives, ours->start_bytes);
         if (!same_events(ours, theirs, what, why))
             return FALSE;
     } else if (json_object_has_member(recorded, "collectives") &&
@@ -233,6 +232,8 @@ compile(const FsdpCase *fsdp_case, ZpTape *tape)
         zp_fsdp2_compile(fsdp_case->plan, NULL, N_STEPS, tape);
     else if (strcmp(fsdp_case->runtime, "fsdp1") == 0)
         zp_fsdp1_compile(fsdp_case->plan, NULL, N_STEPS, tape);
+    else if (strcmp(fsdp_case->runtime, "ddp") == 0)
+        zp_ddp_compile(fsdp_case->plan, NULL, FALSE, N_STEPS, tape);
     else
         return FALSE;
     return TRUE;

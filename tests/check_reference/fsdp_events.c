@@ -34,7 +34,7 @@ static gboolean
 has_unit(const char *buffer)
 {
     return strcmp(buffer, "grad_temp") != 0 && strcmp(buffer, "optimizer_temp") != 0 &&
-           strcmp(buffer, "optimizer_state") != 0 && strcmp(buffer, "bucket") != 0;
+           strcmp(buffer, "optimizer_state") != 0;
 }
 
 static gboolean
@@ -94,8 +94,7 @@ enter_phase(FsdpHistory *history, const char *phase, gint32 micro_batch, gint64 
 }
 
 static void
-raise_peak(FsdpHistory *history, const char *phase, gint32 micro_batch, gint64 before,
-           gint64 after)
+raise_peak(FsdpHistory *history, const char *phase, gint32 micro_batch, gint64 before, gint64 after)
 {
     FsdpPeak *peak = enter_phase(history, phase, micro_batch, before);
     peak->after_bytes = MAX(peak->after_bytes, after);
@@ -146,11 +145,14 @@ unit_name(const ZpTape *tape, gint32 unit)
                                 : g_intern_string(g_ptr_array_index(tape->unit_names, unit));
 }
 
+/* DDP's one group holds the replicas. */
 static const char *
-group_name(gint8 group)
+group_name(ZpKind kind, gint8 group)
 {
     static const char *const names[] = {"shard", "replicate"};
-    return g_intern_string(group < 2 ? names[group] : "post_forward_shard");
+    if (group < 2)
+        return g_intern_string(names[group]);
+    return g_intern_string(kind == ZP_KIND_ALL_GATHER ? "post_forward_shard" : "replicate");
 }
 
 typedef struct {
@@ -221,7 +223,7 @@ replay_launch(Replay *replay, const ZpTapeInstr *instr)
         .kind = kind_name((ZpKind)work->kind),
         .unit = unit_name(replay->tape, instr->unit),
         .from = "",
-        .group = group_name(work->group),
+        .group = group_name((ZpKind)work->kind, work->group),
         .group_size = replay->tape->groups[work->group].size,
         .bytes = work->bytes,
     };

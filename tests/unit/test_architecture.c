@@ -70,9 +70,9 @@ test_llama(void)
     g_autoptr(ZpModel) model = build(&llama, &flash);
     assert_consistent(model);
     g_assert_cmpint(model->n_elements, ==, 8030261248);
-    g_assert_cmpint(model->n_embedding_elements, ==, 128256 * 4096);
+    g_assert_cmpint(model->n_embedding_elements, ==, 128256L * 4096);
     g_assert_cmpuint(model->parameters->len, ==, 291);
-    g_assert_cmpuint(model->layers->len, ==, 1 + 2 * 32 + 2);
+    g_assert_cmpuint(model->layers->len, ==, 1 + 2L * 32 + 2);
     g_assert_false(model->tied);
     static const char *const names[] = {
         "model.embed_tokens.weight",
@@ -99,7 +99,7 @@ test_llama(void)
     g_assert_cmpstr(zp_model_layer(model, 66)->name, ==, "head");
     g_assert_cmpint(zp_model_layer(model, 1)->elements, ==,
                     2 * 4096 * 4096 + 2 * 1024 * 4096 + 4096);
-    g_assert_cmpint(zp_model_layer(model, 2)->elements, ==, 3 * 4096 * 14336 + 4096);
+    g_assert_cmpint(zp_model_layer(model, 2)->elements, ==, 3L * 4096L * 14336 + 4096);
 }
 
 /* Hooks need the call order: input norm, attention, second norm, MLP; inside it gate, act, up. */
@@ -134,14 +134,14 @@ test_llama_costs(void)
     g_assert_cmpint(attention->kept_bytes_per_token + mlp->kept_bytes_per_token, ==,
                     16 * h + 4 * q + 4 * kv + 4 * heads + 8 * f);
     g_assert_cmpint(attention->kept_bytes_per_pair, ==, 0);
-    g_assert_cmpint(attention->input_bytes_per_token, ==, 2 * h);
+    g_assert_cmpint(attention->input_bytes_per_token, ==, 2L * h);
     g_assert_cmpint(mlp->input_bytes_per_token, ==, 0);
-    g_assert_cmpint(attention->flops_per_token, ==, 2 * (2 * q * h + 2 * kv * h));
-    g_assert_cmpint(attention->flops_per_pair, ==, 4 * q / 2);
-    g_assert_cmpint(mlp->flops_per_token, ==, 6 * h * f);
+    g_assert_cmpint(attention->flops_per_token, ==, 2L * (2L * q * h + 2L * kv * h));
+    g_assert_cmpint(attention->flops_per_pair, ==, 4L * q / 2);
+    g_assert_cmpint(mlp->flops_per_token, ==, 6L * h * f);
     const ZpModelLayer *head = zp_model_layer(model, 66);
-    g_assert_cmpint(head->flops_per_token, ==, 2 * h * 128256);
-    g_assert_cmpint(head->logits_bytes_per_token, ==, 14 * 128256);
+    g_assert_cmpint(head->flops_per_token, ==, 2L * h * 128256);
+    g_assert_cmpint(head->logits_bytes_per_token, ==, 14L * 128256);
     g_assert_cmpint(zp_model_layer(model, 0)->flops_per_token, ==, 0);
 }
 
@@ -154,17 +154,17 @@ test_gpt_costs(void)
     g_assert_cmpint(model->n_elements, ==, 124439808);
     g_assert_true(model->tied);
     const ZpModelLayer *attention = zp_model_layer(model, 1), *mlp = zp_model_layer(model, 2);
-    g_assert_cmpint(attention->kept_bytes_per_token, ==, 13 * 768);
-    g_assert_cmpint(mlp->kept_bytes_per_token, ==, 21 * 768);
-    g_assert_cmpint(attention->kept_bytes_per_pair, ==, 5 * 12);
+    g_assert_cmpint(attention->kept_bytes_per_token, ==, 13L * 768);
+    g_assert_cmpint(mlp->kept_bytes_per_token, ==, 21L * 768);
+    g_assert_cmpint(attention->kept_bytes_per_pair, ==, 5L * 12);
     g_assert_cmpint(attention->selective_bytes_per_token + mlp->selective_bytes_per_token, ==,
-                    34 * 768);
+                    34L * 768);
     g_assert_cmpint(attention->selective_bytes_per_pair, ==, 0);
     g_assert_cmpint(attention->selective_flops_per_pair, ==, attention->flops_per_pair);
-    g_assert_cmpint(attention->flops_per_pair, ==, 4 * 768);
+    g_assert_cmpint(attention->flops_per_pair, ==, 4L * 768);
     const ZpModelLayer *head = zp_model_layer(model, (gint32)model->layers->len - 1);
     g_assert_cmpint(head->elements, ==, 0);
-    g_assert_cmpint(head->tied_elements, ==, 50257 * 768);
+    g_assert_cmpint(head->tied_elements, ==, 50257L * 768);
 }
 
 static void
@@ -199,15 +199,15 @@ test_flags(void)
     ZpArchitecture changed = llama;
     changed.qkv_bias = TRUE;
     g_autoptr(ZpModel) biased = build(&changed, &flash);
-    g_assert_cmpint(biased->n_elements - plain->n_elements, ==, 32 * (4096 + 2 * 1024));
+    g_assert_cmpint(biased->n_elements - plain->n_elements, ==, 32L * (4096 + 2L * 1024));
     changed = llama;
     changed.attention_bias = TRUE;
     g_autoptr(ZpModel) more = build(&changed, &flash);
-    g_assert_cmpint(more->n_elements - biased->n_elements, ==, 32 * 4096);
+    g_assert_cmpint(more->n_elements - biased->n_elements, ==, 32L * 4096);
     changed = llama;
     changed.tied = TRUE;
     g_autoptr(ZpModel) tied = build(&changed, &flash);
-    g_assert_cmpint(plain->n_elements - tied->n_elements, ==, 128256 * 4096);
+    g_assert_cmpint(plain->n_elements - tied->n_elements, ==, 128256L * 4096);
     changed = llama;
     changed.gated = FALSE;
     changed.family = "";
@@ -217,7 +217,7 @@ test_flags(void)
     changed = llama;
     changed.norms_per_block = 4;
     g_autoptr(ZpModel) norms = build(&changed, &flash);
-    g_assert_cmpint(norms->n_elements - plain->n_elements, ==, 32 * 2 * 4096);
+    g_assert_cmpint(norms->n_elements - plain->n_elements, ==, 32L * 2L * 4096);
 }
 
 /* A sweep builds models by the thousand: the largest must be quick (the target is 2 ms; the bound

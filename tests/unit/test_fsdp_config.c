@@ -288,7 +288,7 @@ test_toml(void)
     };
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(ZpImportMessages) said = zp_import_message_list_new("t");
-        g_autoptr(ZpTree) tree = zp_fsdp_toml_parse(bad[i].text, strlen(bad[i].text), said);
+        zp_tree_free(zp_fsdp_toml_parse(bad[i].text, strlen(bad[i].text), said));
         g_test_message("%s", bad[i].text);
         g_assert_cmpint(zp_import_message_verdict(said), ==, ZP_IMPORT_REFUSED);
         g_assert_cmpint(((ZpImportMessage *)said->list->pdata[0])->line, ==, bad[i].line);
@@ -373,6 +373,11 @@ test_bounds(void)
     g_strdelimit(text->str, ":", '=');
     g_autoptr(ZpFsdpConfig) flat = parse(ZP_FSDP_TORCHTITAN, text->str, NULL);
     g_assert_cmpint(verdict(flat), ==, ZP_IMPORT_REFUSED);
+    g_string_truncate(text, 0);
+    for (int i = 0; i < 1000000; i++)
+        g_string_append_printf(text, "[t%d]\n", i);
+    g_autoptr(ZpFsdpConfig) tables = parse(ZP_FSDP_TORCHTITAN, text->str, NULL);
+    g_assert_cmpint(verdict(tables), ==, ZP_IMPORT_REFUSED);
     g_assert_cmpint(g_get_monotonic_time() - start, <, 10 * G_USEC_PER_SEC);
 }
 

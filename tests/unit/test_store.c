@@ -64,6 +64,12 @@ query(ZpStore *store, const char *sql)
 }
 
 static void
+run_query(ZpStore *store, const char *sql)
+{
+    g_free(query(store, sql));
+}
+
+static void
 assert_query(ZpStore *store, const char *sql, const char *expected)
 {
     g_autofree char *actual = query(store, sql);
@@ -303,7 +309,7 @@ test_full_disk(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
     g_autofree char *pages = query(store, "PRAGMA page_count");
     g_autofree char *limit =
         g_strdup_printf("PRAGMA max_page_count = %d", (int)g_ascii_strtoll(pages, NULL, 10) + 1);
-    g_autofree char *set = query(store, limit);
+    run_query(store, limit);
     g_autoptr(GError) error = NULL;
     int failed = 0;
     for (int i = 0; i < 100 && !failed; i++)
@@ -318,7 +324,7 @@ test_full_disk(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
                  "m.run = r.id) <> 10 OR (SELECT count(*) FROM operation o WHERE o.run = "
                  "r.id) <> 4",
                  "0\n");
-    g_autofree char *unlimited = query(store, "PRAGMA max_page_count = 1000000");
+    run_query(store, "PRAGMA max_page_count = 1000000");
     g_assert_cmpint(add_run(fx, store), >, 1);
 }
 
@@ -330,7 +336,7 @@ test_crash(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
     add_run(fx, store);
     g_autoptr(GError) error = NULL;
     /* A cache of one page makes SQLite write to the file before the commit. */
-    g_autofree char *cache = query(store, "PRAGMA cache_size = 1");
+    run_query(store, "PRAGMA cache_size = 1");
     g_assert_true(zp_store_begin(store, &error));
     g_assert_true(
         zp_store_exec(store,

@@ -108,6 +108,32 @@ test_summaries(void)
     report_fixture_clear(&fx);
 }
 
+/* Many units that hold the same are told in one line; the rest of the bytes is not lost. */
+static void
+test_alike_units(void)
+{
+    ReportFixture fx;
+    report_fixture_init(&fx);
+    for (int u = 0; u < 30; u++) {
+        g_autofree char *name = g_strdup_printf("extra.%d", u);
+        zp_tape_tag(fx.tape, ZP_PHASE_FORWARD, 0, zp_tape_add_unit(fx.tape, g_intern_string(name)));
+        gint64 bytes = u < 25 ? FIXTURE_MB : (u - 20) * FIXTURE_MB;
+        ZpPlayLive live = {zp_tape_add_buffer(fx.tape, ZP_CLASS_ACTIVATION, 0, bytes),
+                           ZP_CLASS_ACTIVATION};
+        g_array_append_val(fx.live_set, live);
+    }
+    g_autoptr(GString) out = g_string_new(NULL);
+    zp_summary_why(&fx.run, out);
+    g_assert_nonnull(strstr(out->str, "extra.0 and 24 more       25  0.025"));
+    g_assert_nonnull(strstr(out->str, "extra.29"));
+    assert_fits_columns(out->str);
+    fx.run.live_set = NULL;
+    g_string_truncate(out, 0);
+    zp_summary_why(&fx.run, out);
+    g_assert_nonnull(strstr(out->str, "not known"));
+    report_fixture_clear(&fx);
+}
+
 static void
 test_color_only_when_asked(void)
 {
@@ -132,6 +158,7 @@ main(int argc, char **argv)
     g_test_add_func("/table/color-and-limit", test_color_and_limit);
     g_test_add_func("/table/format", test_format);
     g_test_add_func("/table/summaries", test_summaries);
+    g_test_add_func("/table/alike-units", test_alike_units);
     g_test_add_func("/table/color", test_color_only_when_asked);
     return g_test_run();
 }

@@ -1,0 +1,271 @@
+#include "models/validate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "models/cost_layer.h"
+#include "models/step.h"
+#include "models/validate_job.h"
+
+G_DEFINE_QUARK(zp - validate - error - quark, zp_validate_error)
+
+static void
+free_row(gpointer data)
+{
+    ZpValidateRow *row = data;
+    g_free(row->id);
+    g_free(row->subset);
+    g_free(row->gpu);
+    g_free(row->family);
+    g_free(row->model);
+    g_free(row->key);
+    g_free(row->strategy);
+    g_free(row->reason);
+    g_free(row);
+}
+
+void
+zp_validation_free(ZpValidation *validation)
+{
+    if (validation == NULL)
+        return;
+    g_ptr_array_unref(validation->rows);
+    g_free(validation);
+}
+
+/* What most of a step goes to.  Computation is judged by its longest layer pass. */
+static const char *
+dominant_rule(const ZpValidateJob *job, const ZpStepSummary *summary)
+{
+    double exposed = (double)summary->exposed_ps / (double)MAX(1, summary->step_ps);
+    if (exposed > 0.3) {
+        const ZpWorld *world = &job->job.world;
+        return zp_cost_collective(&job->job.network, ZP_KIND_ALL_GATHER, 1 << 28,
+                                  job->job.zero.stage == 0 ? world->ranks : world->shard_group, 1)
+            .rule;
+    }
+    ZpCostParts sum = {0};
+    for (guint l = 0; l < job->model->layers->len; l++) {
+        ZpCostParts parts = zp_cost_layer_parts(
+            &job->job, zp_model_layer(job->model, (gint32)l), ZP_KIND_BACKWARD);
+        sum.products += parts.products;
+        sum.attention += parts.attention;
+        sum.elementwise += parts.elementwise;
+        sum.host += MAX(0.0, parts.host - parts.products - parts.attention - parts.elementwise);
+    }
+    if (sum.host > MAX(sum.products, sum.attention))
+        return "launches of the host";
+    if (sum.elementwise > MAX(sum.products, sum.attention))
+        return "elementwise kernels by bytes";
+    return sum.attention > sum.products ? "attention by sequence and head size"
+                                        : "matrix products by shape";
+}
+
+/* A step of its own for each row: a workspace remembers the units of a model by its address. */
+static void
+simulate(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware,
+         const ZpCalibration *own, ZpValidateRow *row)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpValidateJob) job = zp_validate_job_new(csv, record, hardware, own, &error);
+    g_autoptr(ZpStep) step = zp_step_new();
+    ZpStepSummary summary;
+    if (job == NULL || !zp_step_simulate(step, &job->job, NULL, NULL, &summary, &error)) {
+        row->reason = g_strdup(error->message);
+        return;
+    }
+    row->accumulation = job->job.training.accumulation;
+    row->simulated_ms = zp_time_to_seconds(summary.step_ps) * 1e3;
+    row->error = row->simulated_ms / row->measured_ms - 1.0;
+    row->exposed = (double)summary.exposed_ps / (double)MAX(1, summary.step_ps);
+    row->rule = dominant_rule(job, &summary);
+}
+
+/* The part of an id before its number: the source. */
+static char *
+family_of(const char *id)
+{
+    return g_strndup(id, strcspn(id, "-"));
+}
+
+static ZpValidateRow *
+new_row(const ZpValidateCsv *csv, guint r)
+{
+    ZpValidateRow *row = g_new0(ZpValidateRow, 1);
+    row->id = g_strdup(zp_validate_csv_get(csv, r, "id"));
+    row->subset = g_strdup(zp_validate_csv_get(csv, r, "subset"));
+    row->gpu = g_strdup(zp_validate_csv_get(csv, r, "gpu"));
+    row->model = g_strdup(zp_validate_csv_get(csv, r, "model_name"));
+    row->strategy = g_strdup(zp_validate_csv_get(csv, r, "strategy"));
+    row->family = family_of(row->id);
+    row->key = g_strjoin("|", row->family, row->model, row->gpu,
+                         zp_validate_csv_get(csv, r, "seq_len"),
+                         zp_validate_csv_get(csv, r, "activation_ckpt"), NULL);
+    row->ranks = (gint64)zp_validate_csv_number(csv, r, "n_gpus", 0.0);
+    row->micro_batch = (gint64)zp_validate_csv_number(csv, r, "micro_batch", 0.0);
+    row->line = g_array_index(csv->lines, gint, r);
+    row->measured_ms = zp_validate_csv_number(
+        csv, r, "step_ms", zp_validate_csv_number(csv, r, "step_ms_derived", 0.0));
+    row->null_error = NAN;
+    row->rule = "";
+    return row;
+}
+
+static gboolean
+wanted(const char *subsets, const char *subset)
+{
+    if (subsets == NULL)
+        return TRUE;
+    g_auto(GStrv) words = g_strsplit(subsets, " ", -1);
+    return g_strv_contains((const char *const *)words, subset);
+}
+
+/* Hardware FLOPs of a step per GPU as the null model counts them; 0: not one of its rows. */
+static double
+null_flops(const ZpValidateCsv *csv, guint r, const ZpValidateRow *row)
+{
+    double n = zp_validate_csv_number(csv, r, "n_params", 0.0);
+    double layers = zp_validate_csv_number(csv, r, "n_layers", 0.0);
+    double hidden = zp_validate_csv_number(csv, r, "d_model", 0.0);
+    double sequence = zp_validate_csv_number(csv, r, "seq_len", 0.0);
+    double tokens = (double)(row->micro_batch * row->accumulation) * sequence;
+    const char *policy = zp_validate_csv_get(csv, r, "activation_ckpt");
+    gboolean full = strcmp(policy, "full") == 0;
+    if (n <= 0.0 || layers <= 0.0 || (!full && strcmp(policy, "none") != 0))
+        return 0.0;
+    return (6.0 * n + 12.0 * layers * hidden * sequence) * tokens * (full ? 4.0 / 3.0 : 1.0);
+}
+
+static int
+compare_doubles(gconstpointer a, gconstpointer b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double
+quantile(const GArray *sorted, double share)
+{
+    if (sorted->len == 0)
+        return NAN;
+    double at = share * (sorted->len - 1);
+    guint low = (guint)at;
+    double a = g_array_index(sorted, double, low);
+    double b = g_array_index(sorted, double, MIN(low + 1, sorted->len - 1));
+    return a + (at - low) * (b - a);
+}
+
+typedef struct {
+    double flops;
+    char *class_name; /* first four letters of the GPU and the checkpointing policy */
+} Null;
+
+static void
+fill_null_errors(ZpValidation *validation, const Null *nulls)
+{
+    for (guint i = 0; i < validation->rows->len; i++) {
+        ZpValidateRow *row = g_ptr_array_index(validation->rows, i);
+        if (nulls[i].flops <= 0.0)
+            continue;
+        g_autoptr(GArray) rates = g_array_new(FALSE, FALSE, sizeof(double));
+        for (guint j = 0; j < validation->rows->len; j++) {
+            const ZpValidateRow *other = g_ptr_array_index(validation->rows, j);
+            double rate = nulls[j].flops / other->measured_ms;
+            if (nulls[j].flops > 0.0 && strcmp(other->subset, "time_val") == 0 &&
+                strcmp(nulls[i].class_name, nulls[j].class_name) == 0)
+                g_array_append_val(rates, rate);
+        }
+        g_array_sort(rates, compare_doubles);
+        row->null_error = nulls[i].flops / quantile(rates, 0.5) / row->measured_ms - 1.0;
+    }
+}
+
+ZpValidation *
+zp_validate_run(const char *text, const ZpCalibration *own, const char *subsets, GError **error)
+{
+    g_autoptr(ZpValidateCsv) csv = zp_validate_csv_parse(text, error);
+    if (csv == NULL)
+        return NULL;
+    g_autoptr(ZpHardware) hardware = zp_hardware_load();
+    g_autoptr(ZpValidation) validation = g_new0(ZpValidation, 1);
+    validation->rows = g_ptr_array_new_with_free_func(free_row);
+    g_autofree Null *nulls = g_new0(Null, csv->records->len + 1);
+    for (guint r = 0; r < csv->records->len; r++) {
+        ZpValidateRow *row = new_row(csv, r);
+        if (!wanted(subsets, row->subset)) {
+            free_row(row);
+            continue;
+        }
+        if (row->measured_ms > 0.0)
+            simulate(csv, r, hardware, own, row);
+        else
+            row->reason = g_strdup("no step time is printed or follows from what is");
+        Null *null = &nulls[validation->rows->len];
+        if (row->simulated_ms > 0.0)
+            null->flops = null_flops(csv, r, row);
+        g_autofree char *head = g_strndup(row->gpu, 4);
+        g_autofree char *name =
+            g_strconcat(head, zp_validate_csv_get(csv, r, "activation_ckpt"), NULL);
+        null->class_name = (char *)g_intern_string(name);
+        g_ptr_array_add(validation->rows, row);
+    }
+    fill_null_errors(validation, nulls);
+    return g_steal_pointer(&validation);
+}
+
+static ZpValidateFigures
+figures_of(GArray *errors)
+{
+    ZpValidateFigures figures = {.n = (int)errors->len};
+    for (guint i = 0; i < errors->len; i++) {
+        double *error = &g_array_index(errors, double, i);
+        figures.bias += *error / errors->len;
+        *error = fabs(*error);
+        figures.mean += *error / errors->len;
+    }
+    g_array_sort(errors, compare_doubles);
+    figures.median = quantile(errors, 0.5);
+    figures.p90 = quantile(errors, 0.9);
+    figures.max = quantile(errors, 1.0);
+    return figures;
+}
+
+ZpValidateFigures
+zp_validate_figures(const ZpValidation *validation, const char *subset, const char *gpu,
+                    const char *family, gboolean null_model)
+{
+    g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < validation->rows->len; i++) {
+        const ZpValidateRow *row = g_ptr_array_index(validation->rows, i);
+        double error = null_model ? row->null_error : row->error;
+        if (row->simulated_ms > 0.0 && !isnan(error) &&
+            (subset == NULL || strcmp(row->subset, subset) == 0) &&
+            (gpu == NULL || g_str_has_prefix(row->gpu, gpu)) &&
+            (family == NULL || strcmp(row->family, family) == 0))
+            g_array_append_val(errors, error);
+    }
+    return figures_of(errors);
+}
+
+ZpValidateFigures
+zp_validate_ratios(const ZpValidation *validation, const char *subset, gboolean null_model)
+{
+    g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < validation->rows->len; i++) {
+        const ZpValidateRow *a = g_ptr_array_index(validation->rows, i);
+        for (guint j = i + 1; j < validation->rows->len; j++) {
+            const ZpValidateRow *b = g_ptr_array_index(validation->rows, j);
+            if (a->simulated_ms <= 0.0 || b->simulated_ms <= 0.0 || strcmp(a->key, b->key) != 0 ||
+                (subset != NULL &&
+                 (strcmp(a->subset, subset) != 0 || strcmp(b->subset, subset) != 0)) ||
+                (a->ranks == b->ranks && a->micro_batch == b->micro_batch &&
+                 strcmp(a->strategy, b->strategy) == 0))
+                continue;
+            double error = null_model ? (1.0 + a->null_error) / (1.0 + b->null_error) - 1.0
+                                      : (1.0 + a->error) / (1.0 + b->error) - 1.0;
+            if (!isnan(error))
+                g_array_append_val(errors, error);
+        }
+    }
+    return figures_of(errors);
+}

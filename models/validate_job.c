@@ -1,0 +1,294 @@
+#include "models/validate_job.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "models/architecture.h"
+#include "models/cost.h"
+#include "models/cost_tables.h"
+#include "models/validate.h"
+
+/* Attention kernels of the first generation run at half the speed of the second (arXiv 2307.08691,
+ * abstract: "around 2x speedup compared to FlashAttention"). */
+#define FIRST_GENERATION_SHARE 0.5
+/* Bytes of HBM per logit, forward and backward, of a fused cross-entropy: 7.7 ps at 2.8 TB/s, 10.1 ps
+ * (fp32) at 1.5 TB/s (linkedin/Liger-Kernel benchmark data). */
+#define FUSED_LOSS_BYTES 20.0
+
+typedef struct {
+    const ZpValidateCsv *csv;
+    guint record;
+} Row;
+
+static const char *
+text(const Row *row, const char *name)
+{
+    return zp_validate_csv_get(row->csv, row->record, name);
+}
+
+static gint64
+integer(const Row *row, const char *name, gint64 missing)
+{
+    double value = zp_validate_csv_number(row->csv, row->record, name, -1.0);
+    return value >= 1.0 && value < 9e18 ? (gint64)value : missing;
+}
+
+static gboolean
+has(const Row *row, const char *name, const char *part)
+{
+    g_autofree char *low = g_ascii_strdown(text(row, name), -1);
+    return strstr(low, part) != NULL;
+}
+
+static gboolean
+refuse(GError **error, const char *reason)
+{
+    g_set_error_literal(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW, reason);
+    return FALSE;
+}
+
+/* The table does not say whether an MLP is gated, nor where biases are: of the two usual shapes the
+ * one whose parameter count is nearer. */
+static ZpModel *
+build_shape(const Row *row, gboolean gated, GError **error)
+{
+    gint64 hidden = integer(row, "d_model", 0);
+    ZpArchitecture a = {
+        .family = gated ? "llama" : "gpt2",
+        .layers = integer(row, "n_layers", 0),
+        .hidden = hidden,
+        .heads = integer(row, "n_heads", 0),
+        .kv_heads = integer(row, "n_kv_heads", 0),
+        .ffn = integer(row, "d_ff", 4 * hidden),
+        .vocabulary = integer(row, "vocab", 0),
+        .positions = gated ? 0 : integer(row, "seq_len", 0),
+        .gated = gated,
+        .tied = g_str_has_prefix(text(row, "tied_embeddings"), "y"),
+        .attention_bias = !gated,
+        .mlp_bias = !gated,
+        .norm_bias = !gated,
+        .final_norm = TRUE,
+    };
+    ZpArchitectureOptions options = {
+        .compute = ZP_DTYPE_BF16,
+        .attention = g_str_has_prefix(text(row, "attn_impl"), "eager") ? ZP_ATTENTION_EAGER
+                                                                       : ZP_ATTENTION_FLASH,
+        .causal = TRUE,
+    };
+    return zp_architecture_build(&a, &options, text(row, "model_name"), error);
+}
+
+static ZpModel *
+build_model(const Row *row, GError **error)
+{
+    double wanted = zp_validate_csv_number(row->csv, row->record, "n_params", 0.0);
+    g_autoptr(ZpModel) gated = build_shape(row, TRUE, error);
+    if (gated == NULL)
+        return NULL;
+    g_autoptr(ZpModel) plain = build_shape(row, FALSE, error);
+    if (plain == NULL)
+        return NULL;
+    double off_gated = fabs((double)gated->n_elements - wanted);
+    double off_plain = fabs((double)plain->n_elements - wanted);
+    return off_gated <= off_plain ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
+}
+
+/* "4x100 Gb/s RoCE", "1600 Gb/s": bytes per second of a node; 0: not said. */
+static double
+network_of(const char *text_of_link)
+{
+    const char *unit = strstr(text_of_link, "Gb/s");
+    if (unit == NULL || unit == text_of_link)
+        return 0.0;
+    char *end = NULL;
+    double count = g_ascii_strtod(text_of_link, &end);
+    if (end == text_of_link)
+        return 0.0;
+    if (*end == 'x')
+        count *= g_ascii_strtod(end + 1, &end);
+    return count * 1e9 / 8.0;
+}
+
+/* The best network a node with this GPU is sold with, where the row does not say. */
+static double
+usual_network(const ZpHardware *hardware, const ZpGpu *gpu)
+{
+    gsize n = 0;
+    const ZpNode *nodes = zp_hardware_nodes(hardware, &n);
+    double best = 0.0;
+    for (gsize i = 0; i < n; i++) {
+        const ZpGpu *own = nodes[i].gpu != NULL ? zp_hardware_gpu(hardware, nodes[i].gpu) : NULL;
+        if (own != NULL && own->flops_bf16 == gpu->flops_bf16 && nodes[i].gpus == 8)
+            best = MAX(best, nodes[i].network_bytes_per_s);
+    }
+    return best;
+}
+
+static int
+generation_of(const char *gpu)
+{
+    if (g_str_has_prefix(gpu, "H") || g_str_has_prefix(gpu, "GH"))
+        return 9;
+    return g_str_has_prefix(gpu, "B") || g_str_has_prefix(gpu, "GB") ? 10 : 8;
+}
+
+static gboolean
+fill_device(ZpValidateJob *self, const Row *row, const ZpHardware *hardware,
+            const ZpCalibration *own, GError **error)
+{
+    const ZpGpu *gpu = zp_hardware_gpu(hardware, text(row, "gpu"));
+    if (gpu == NULL && g_str_has_suffix(text(row, "gpu"), "GB")) {
+        g_autofree char *bare = g_strndup(text(row, "gpu"), strlen(text(row, "gpu")) - 2);
+        gpu = zp_hardware_gpu(hardware, bare);
+    }
+    if (gpu == NULL)
+        return refuse(error, "the GPU is not in the catalogue");
+    gboolean mine = own != NULL && (*own->gpu == '\0' || strcmp(own->gpu, gpu->name) == 0);
+    const ZpCalibration *constants = mine ? own : zp_calibration_find(gpu->name);
+    if (constants == NULL)
+        return refuse(error, "the GPU has no measured constants");
+    self->calibration = g_memdup2(constants, sizeof *constants);
+    gboolean half = has(row, "param_dtype", "fp16");
+    self->job.device = (ZpDevice){
+        .flops_per_s = half || gpu->flops_bf16 <= 0.0 ? gpu->flops_fp16 : gpu->flops_bf16,
+        .flops_efficiency = constants->gemm_efficiency * constants->gemm_sustained,
+        .memory_bytes_per_s = gpu->memory_bytes_per_s,
+        .memory_efficiency = constants->memory_efficiency,
+        .kernel_latency_ps = constants->gemm_latency_ps,
+        .calibration = self->calibration,
+    };
+    ZpNetwork *network = &self->job.network;
+    double node = network_of(text(row, "interconnect"));
+    zp_cost_network_defaults(network, gpu->link_bytes_per_s,
+                             node > 0.0 ? node : usual_network(hardware, gpu),
+                             generation_of(gpu->name));
+    network->gpus_per_node = (gint32)integer(row, "gpus_per_node", 8);
+    network->host_to_device_bytes_per_s = gpu->host_to_device_bytes_per_s;
+    network->device_to_host_bytes_per_s = gpu->device_to_host_bytes_per_s;
+    self->tables = zp_cost_tables_new(gpu->name, NULL);
+    network->measured = self->tables;
+    return TRUE;
+}
+
+/* What the row says of the program, as far as it decides about time. */
+static void
+fill_software(ZpValidateJob *self, const Row *row)
+{
+    ZpCalibration *c = self->calibration;
+    if (has(row, "attn_impl", "triton"))
+        c->attention_share *= FIRST_GENERATION_SHARE;
+    if (has(row, "source", "llm-foundry"))
+        c->loss_bytes_per_logit = FUSED_LOSS_BYTES;
+    /* Non-reentrant checkpointing of PyTorch 2.1 stops when it has what backward needs. */
+    gboolean old = has(row, "notes", "torch 1.") || has(row, "notes", "torch 2.0");
+    c->recompute_stops_early = !old && has(row, "framework", "fsdp");
+    if (has(row, "activation_ckpt", "every"))
+        c->recompute_share = 0.5; /* of the blocks; n is not stated, HFU / MFU says 2 */
+}
+
+static gboolean
+fill_training(ZpValidateJob *self, const Row *row, GError **error)
+{
+    ZpTraining *training = &self->job.training;
+    training->micro_batch = integer(row, "micro_batch", 0);
+    training->sequence = integer(row, "seq_len", 0);
+    gint64 ranks = integer(row, "n_gpus", 0), batch = integer(row, "global_batch", 0);
+    if (training->micro_batch == 0 || training->sequence == 0 || ranks == 0)
+        return refuse(error, "micro-batch, sequence or number of GPUs is not stated");
+    gint64 implied = batch / (training->micro_batch * ranks);
+    training->accumulation = integer(row, "grad_accum", MAX(1, implied));
+    const char *policy = text(row, "activation_ckpt");
+    training->checkpointing = ZP_CHECKPOINTING_NONE;
+    if (g_str_has_prefix(policy, "full") || has(row, "activation_ckpt", "every"))
+        training->checkpointing = ZP_CHECKPOINTING_FULL;
+    else if (g_str_has_prefix(policy, "selective"))
+        training->checkpointing = ZP_CHECKPOINTING_SELECTIVE;
+    gint64 group = ranks, node = self->job.network.gpus_per_node;
+    if (has(row, "strategy", "hsdp") || has(row, "strategy", "hybrid") ||
+        has(row, "strategy", "in the"))
+        group = ranks % node == 0 ? MIN(ranks, node) : ranks;
+    self->job.world = (ZpWorld){(gint32)ranks, (gint32)group};
+    return TRUE;
+}
+
+static gboolean
+fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
+{
+    ZpJob *job = &self->job;
+    const char *strategy = text(row, "strategy");
+    if (has(row, "strategy", "tp") || has(row, "strategy", "pp"))
+        return refuse(error, "tensor and pipeline parallelism are not modelled");
+    if (g_str_has_prefix(text(row, "cpu_offload"), "y"))
+        return refuse(error, "offload is not simulated here");
+    job->runtime = "ideal";
+    job->zero.stage = g_ascii_strncasecmp(strategy, "zero1", 5) == 0   ? 1
+                      : g_ascii_strncasecmp(strategy, "zero2", 5) == 0 ? 2
+                      : g_ascii_strncasecmp(strategy, "ddp", 3) == 0   ? 0
+                                                                       : 3;
+    job->precision = (ZpPrecision){ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_BF16,
+                                   ZP_DTYPE_BF16, ZP_DTYPE_FP32, ZP_DTYPE_FP32};
+    if (has(row, "framework", "fsdp") && job->zero.stage == 3) {
+        job->runtime = has(row, "framework", "fsdp2") ? "fsdp2" : "fsdp1";
+        job->precision.parameter = job->precision.gradient = ZP_DTYPE_FP32;
+        job->precision.master = ZP_DTYPE_NONE;
+        self->fsdp = *zp_fsdp_defaults();
+        self->fsdp.prefetch = has(row, "prefetch_overlap", "backward_post") ? ZP_FSDP_PREFETCH_POST
+                                                                            : ZP_FSDP_PREFETCH_PRE;
+        job->fsdp = &self->fsdp;
+    }
+    if (has(row, "reduce_dtype", "fp32"))
+        job->precision.reduce = ZP_DTYPE_FP32;
+    return TRUE;
+}
+
+/* InternLM's hybrid ZeRO optimizer deals whole tensors to the ranks (greedy, by size), reduces each
+ * rank's part to it and broadcasts it back (internlm/solver/optimizer/hybrid_zero_optim.py,
+ * broadcast_params). */
+static void
+fill_pieces(ZpValidateJob *self, const Row *row)
+{
+    if (!has(row, "framework", "internlm") || self->job.zero.stage != 1)
+        return;
+    gint64 owners = MIN(self->job.world.shard_group, (gint64)self->model->parameters->len);
+    self->job.network.piece_bytes = 2 * self->model->n_elements / owners;
+}
+
+ZpValidateJob *
+zp_validate_job_new(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware,
+                    const ZpCalibration *own, GError **error)
+{
+    Row row = {csv, record};
+    g_autoptr(ZpValidateJob) self = g_new0(ZpValidateJob, 1);
+    if (!fill_device(self, &row, hardware, own, error) || !fill_training(self, &row, error) ||
+        !fill_strategy(self, &row, error))
+        return NULL;
+    self->model = build_model(&row, error);
+    if (self->model == NULL)
+        return NULL;
+    fill_software(self, &row);
+    fill_pieces(self, &row);
+    ZpJob *job = &self->job;
+    job->model = self->model;
+    job->optimizer = zp_optimizer_find("adamw");
+    job->zero.wrap = ZP_WRAP_BLOCK;
+    job->zero.wrap_blocks = 1;
+    job->zero.outer = ZP_OUTER_ROOT;
+    job->zero.prefetch_forward = job->zero.prefetch_backward = 1;
+    job->zero.bucket_elements = job->zero.stage == 3 ? 1 : 250000000;
+    job->zero.overlap = TRUE;
+    job->zero.reshard_after_forward = TRUE;
+    job->host.launch_overhead_ps = 5 * ZP_TIME_PER_US;
+    job->simulation = (ZpSimulation){.simulated_ranks = 1, .steps = 2, .slow_rank = ZP_MODEL_NONE};
+    return g_steal_pointer(&self);
+}
+
+void
+zp_validate_job_free(ZpValidateJob *job)
+{
+    if (job == NULL)
+        return;
+    zp_model_free(job->model);
+    zp_calibration_free(job->calibration);
+    zp_cost_tables_free(job->tables);
+    g_free(job);
+}
