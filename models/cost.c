@@ -98,12 +98,13 @@ ring(const ZpNetwork *network, const Path *path, double wire, double passes)
                                      : "ring between nodes, NICs shared by interleaved groups"};
 }
 
+/* Between nodes a tree spans the nodes, and each reduces inside as fast as it can. */
 static Price
 tree(const ZpNetwork *network, const Path *path, double bytes, double wire)
 {
-    double inside = seconds_for(wire, path->link * TREE_SHARE);
     if (path->nodes == 1)
-        return (Price){inside, 0.0, FALSE, "tree inside a node"};
+        return (Price){seconds_for(wire, path->link * TREE_SHARE), 0.0, FALSE, "tree inside a node"};
+    double inside = seconds_for(wire, MAX(path->link, network->nvls_bytes_per_s));
     double passes = path->nodes == 2 ? 1.0 : 2.0;
     double between = seconds_for(passes * bytes, path->network);
     if (path->stride >= path->gpus)

@@ -16,8 +16,8 @@
  * it costs an overhead per chunk.
  *
  * Algorithms beside the ring, for all-reduce; g GPUs a node, k nodes:
- *     tree          each node sends S over its NICs with two nodes, 2 S with more; inside a node
- *                   0.92 of the ring's bandwidth
+ *     tree          each node sends S over its NICs with two nodes, 2 S with more, and reduces
+ *                   inside as the ring or the switch does; one node: 0.92 of the ring's bandwidth
  *     NVLS          the switch reduces: its own bandwidth
  *     hierarchical  inside the node 2 (g-1)/g S on the link, then 2 (k-1)/k S over the NICs of a
  *                   node (all-gather and reduce-scatter: half of each)
