@@ -4,7 +4,8 @@
 
 /* Backward of fused attention runs five products where forward runs two (arXiv 2307.08691). */
 #define ATTENTION_BACKWARD 2.5
-/* Eager attention reads and writes scores, mask, softmax and probabilities: bytes per head, pair. */
+/* Eager attention reads and writes scores, mask, softmax and probabilities: bytes per head, pair.
+ */
 #define EAGER_BYTES_PER_PAIR 20.0
 #define MAX_PRODUCTS 4
 
@@ -176,15 +177,15 @@ ends_block(const ZpJob *job, const ZpModelLayer *layer)
 }
 
 static ZpCostParts
-recompute_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *products, double tokens,
-                double pairs)
+recompute_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *products,
+                double tokens, double pairs)
 {
     const ZpCalibration *c = constants(job);
     double share = c->recompute_share;
     if (job->training.checkpointing == ZP_CHECKPOINTING_SELECTIVE)
-        return (ZpCostParts){
-            .attention =
-                layer->selective_flops_per_pair > 0 ? attention_seconds(job, layer, pairs) : 0.0};
+        return (ZpCostParts){.attention = layer->selective_flops_per_pair > 0
+                                              ? attention_seconds(job, layer, pairs)
+                                              : 0.0};
     int n = products->count;
     if (c->recompute_stops_early && n > 1 && ends_block(job, layer))
         n--;
@@ -208,7 +209,8 @@ zp_cost_layer_parts(const ZpJob *job, const ZpModelLayer *layer, ZpKind pass)
     else
         parts = (ZpCostParts){
             .products = products_seconds(job, &products, tokens, backward, products.count),
-            .attention = attention_seconds(job, layer, pairs) * (backward ? ATTENTION_BACKWARD : 1.0),
+            .attention =
+                attention_seconds(job, layer, pairs) * (backward ? ATTENTION_BACKWARD : 1.0),
             .elementwise = elementwise_seconds(job, layer, &products, tokens, backward),
         };
     parts.host = products.kernels * (backward ? 2.0 : 1.0) *

@@ -11,8 +11,8 @@
 /* Attention kernels of the first generation run at half the speed of the second (arXiv 2307.08691,
  * abstract: "around 2x speedup compared to FlashAttention"). */
 #define FIRST_GENERATION_SHARE 0.5
-/* Bytes of HBM per logit, forward and backward, of a fused cross-entropy: 7.7 ps at 2.8 TB/s, 10.1 ps
- * (fp32) at 1.5 TB/s (linkedin/Liger-Kernel benchmark data). */
+/* Bytes of HBM per logit, forward and backward, of a fused cross-entropy: 7.7 ps at 2.8 TB/s, 10.1
+ * ps (fp32) at 1.5 TB/s (linkedin/Liger-Kernel benchmark data). */
 #define FUSED_LOSS_BYTES 20.0
 
 typedef struct {
@@ -148,6 +148,7 @@ fill_device(ZpValidateJob *self, const Row *row, const ZpHardware *hardware,
     if (constants == NULL)
         return refuse(error, "the GPU has no measured constants");
     self->calibration = g_memdup2(constants, sizeof *constants);
+    self->memory_bytes = gpu->memory_bytes;
     gboolean half = has(row, "param_dtype", "fp16");
     self->job.device = (ZpDevice){
         .flops_per_s = half || gpu->flops_bf16 <= 0.0 ? gpu->flops_fp16 : gpu->flops_bf16,

@@ -12,6 +12,7 @@ typedef struct {
     ZpCostTables *tables;
     ZpFsdp fsdp;
     ZpJob job;
+    gint64 memory_bytes; /* of the GPU */
 } ZpValidateJob;
 
 /* `own` (or NULL) takes the place of the built-in constants of the GPU it names, or of every GPU

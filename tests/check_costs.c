@@ -47,10 +47,11 @@ collectives(void)
     double p[FIT_N];
     memcpy(p, fit_start, sizeof p);
     fit_run(tables, G_MAXUINT, p);
-    printf("fitted to all: ring %.3f, NVLS %.3f %.3f of the link, NICs %.3f; tau %.1f %.1f us, alpha "
-           "%.1f us, launch %.1f us\n\n",
-           p[FIT_RING], p[FIT_NVLS_9], p[FIT_NVLS_10], p[FIT_NICS], p[FIT_TAU_NEAR] * 1e6,
-           p[FIT_TAU_FAR] * 1e6, p[FIT_ALPHA] * 1e6, p[FIT_LAUNCH] * 1e6);
+    printf(
+        "fitted to all: ring %.3f, NVLS %.3f %.3f of the link, NICs %.3f; tau %.1f %.1f us, alpha "
+        "%.1f us, launch %.1f us\n\n",
+        p[FIT_RING], p[FIT_NVLS_9], p[FIT_NVLS_10], p[FIT_NICS], p[FIT_TAU_NEAR] * 1e6,
+        p[FIT_TAU_FAR] * 1e6, p[FIT_ALPHA] * 1e6, p[FIT_LAUNCH] * 1e6);
     for (int s = 0; s < FIT_N_SIZES; s++) {
         g_array_unref(all[s]);
         g_array_unref(own[s]);
@@ -69,8 +70,8 @@ products(const char *text)
         printf("%-14s %-8s %4u shapes  %5.1f %5.1f   efficiency %.3f tile %.3f depth %.0f latency "
                "%.1f us\n",
                gemm_tables[i].gpu, gemm_tables[i].table, shapes->len,
-               100.0 * fit_quantile(errors, 0.5), 100.0 * fit_quantile(errors, 0.9), p[GEMM_EFFICIENCY],
-               p[GEMM_TILE], p[GEMM_DEPTH], p[GEMM_LATENCY] * 1e6);
+               100.0 * fit_quantile(errors, 0.5), 100.0 * fit_quantile(errors, 0.9),
+               p[GEMM_EFFICIENCY], p[GEMM_TILE], p[GEMM_DEPTH], p[GEMM_LATENCY] * 1e6);
     }
     printf("\n");
 }

@@ -1,5 +1,5 @@
-/* Leave-one-table-out: the platform-free parameters of collectives fitted to all measured tables but
- * one, and the errors of that one under them. */
+/* Leave-one-table-out: the platform-free parameters of collectives fitted to all measured tables
+ * but one, and the errors of that one under them. */
 #pragma once
 
 #include <math.h>
@@ -8,8 +8,17 @@
 #include "models/cost.h"
 #include "models/cost_tables.h"
 
-enum { FIT_RING, FIT_NVLS_9, FIT_NVLS_10, FIT_NICS, FIT_TAU_NEAR, FIT_TAU_FAR, FIT_ALPHA, FIT_LAUNCH,
-       FIT_N };
+enum {
+    FIT_RING,
+    FIT_NVLS_9,
+    FIT_NVLS_10,
+    FIT_NICS,
+    FIT_TAU_NEAR,
+    FIT_TAU_FAR,
+    FIT_ALPHA,
+    FIT_LAUNCH,
+    FIT_N
+};
 
 /* Start: round numbers of the right size, not the library's. */
 static const double fit_start[FIT_N] = {0.7, 1.0, 1.0, 1.0, 20e-6, 200e-6, 20e-6, 20e-6};
@@ -28,7 +37,10 @@ fit_nics(const char *network)
     const struct {
         const char *name;
         double bytes_per_s;
-    } fabrics[] = {{"NDR400 x8", 400e9}, {"8x400", 400e9}, {"32x100", 400e9}, {"8x200", 200e9},
+    } fabrics[] = {{"NDR400 x8", 400e9},
+                   {"8x400", 400e9},
+                   {"32x100", 400e9},
+                   {"8x200", 200e9},
                    {"4x100", 50e9}};
     for (gsize i = 0; i < G_N_ELEMENTS(fabrics); i++)
         if (strstr(network, fabrics[i].name) != NULL)
@@ -43,15 +55,16 @@ fit_far_alpha(const ZpCostTable *table)
     const struct {
         const char *name;
         double seconds;
-    } fabrics[] = {{"NDR400", 40e-6}, {"EFAv2", 78e-6}, {"EFAv1", 177e-6}, {"EFAv4", 260e-6},
-                   {"GCP", 100e-6}};
+    } fabrics[] = {
+        {"NDR400", 40e-6}, {"EFAv2", 78e-6}, {"EFAv1", 177e-6}, {"EFAv4", 260e-6}, {"GCP", 100e-6}};
     for (gsize i = 0; i < G_N_ELEMENTS(fabrics); i++)
         if (strstr(table->network, fabrics[i].name) != NULL)
             return fabrics[i].seconds;
     return 0.0;
 }
 
-/* Switched GPUs, up to 16 nodes; not V100's mesh, TCPX, an old stack, boards of 72, or tables of a few bytes. */
+/* Switched GPUs, up to 16 nodes; not V100's mesh, TCPX, an old stack, boards of 72, or tables of a
+ * few bytes. */
 static inline GArray *
 fit_tables(void)
 {
@@ -72,7 +85,8 @@ fit_tables(void)
             (table->nodes > 1 && fit.nics == 0.0))
             continue;
         fit.far_alpha = fit_far_alpha(table);
-        fit.launched = strstr(table->source, "p5)") == NULL && strstr(table->source, "Vultr") == NULL;
+        fit.launched =
+            strstr(table->source, "p5)") == NULL && strstr(table->source, "Vultr") == NULL;
         g_array_append_val(chosen, fit);
     }
     return chosen;

@@ -22,7 +22,8 @@ test_leave_one_table_out(void)
     } bounds[FIT_N_SIZES] = {{0.105, 0.28}, {0.10, 0.34}, {0.045, 0.155}};
     for (int s = 0; s < FIT_N_SIZES; s++) {
         double median = fit_quantile(errors[s], 0.5), p90 = fit_quantile(errors[s], 0.9);
-        g_test_message("size class %d: median %.3f, p90 %.3f of %u", s, median, p90, errors[s]->len);
+        g_test_message("size class %d: median %.3f, p90 %.3f of %u", s, median, p90,
+                       errors[s]->len);
         g_assert_cmpfloat(median, <=, bounds[s].median);
         g_assert_cmpfloat(p90, <=, bounds[s].p90);
         g_array_unref(errors[s]);
@@ -43,8 +44,9 @@ test_defaults(void)
     g_assert_cmpfloat(fit_loss(tables, G_MAXUINT, fit_start), >, 1.25 * best);
 }
 
-/* Median 5 %, p90 15 % on all dense tables but one: B200 of SimuMax runs short products at 1430 TFLOP/s
- * and long ones at 1100, whatever their shape (power), which no function of the shape can follow. */
+/* Median 5 %, p90 15 % on all dense tables but one: B200 of SimuMax runs short products at 1430
+ * TFLOP/s and long ones at 1100, whatever their shape (power), which no function of the shape can
+ * follow. */
 static void
 test_products(void)
 {

@@ -15,8 +15,15 @@ typedef struct {
 static void
 setup(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
 {
-    ZpArchitecture a = {.family = "llama", .layers = 2, .hidden = 1024, .heads = 8, .kv_heads = 2,
-                        .ffn = 4096, .vocabulary = 32000, .gated = TRUE, .final_norm = TRUE};
+    ZpArchitecture a = {.family = "llama",
+                        .layers = 2,
+                        .hidden = 1024,
+                        .heads = 8,
+                        .kv_heads = 2,
+                        .ffn = 4096,
+                        .vocabulary = 32000,
+                        .gated = TRUE,
+                        .final_norm = TRUE};
     ZpArchitectureOptions options = {.compute = ZP_DTYPE_BF16, .causal = TRUE};
     g_autoptr(GError) error = NULL;
     fixture->model = zp_architecture_build(&a, &options, "small", &error);
@@ -30,11 +37,20 @@ setup(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
                       ZP_DTYPE_FP32},
         .training = {.micro_batch = 4, .sequence = 2048, .accumulation = 1},
         .world = {8, 8},
-        .zero = {.stage = 3, .wrap = ZP_WRAP_BLOCK, .wrap_blocks = 1, .outer = ZP_OUTER_ROOT,
-                 .prefetch_forward = 1, .prefetch_backward = 1, .bucket_elements = 1,
-                 .overlap = TRUE, .reshard_after_forward = TRUE},
-        .device = {.flops_per_s = 312e12, .flops_efficiency = 0.7, .memory_bytes_per_s = 2e12,
-                   .memory_efficiency = 0.75, .calibration = &fixture->calibration},
+        .zero = {.stage = 3,
+                 .wrap = ZP_WRAP_BLOCK,
+                 .wrap_blocks = 1,
+                 .outer = ZP_OUTER_ROOT,
+                 .prefetch_forward = 1,
+                 .prefetch_backward = 1,
+                 .bucket_elements = 1,
+                 .overlap = TRUE,
+                 .reshard_after_forward = TRUE},
+        .device = {.flops_per_s = 312e12,
+                   .flops_efficiency = 0.7,
+                   .memory_bytes_per_s = 2e12,
+                   .memory_efficiency = 0.75,
+                   .calibration = &fixture->calibration},
         .simulation = {.simulated_ranks = 1, .steps = 1, .slow_rank = ZP_MODEL_NONE},
     };
     fixture->job.network.gpus_per_node = 8;
@@ -89,8 +105,10 @@ test_mlp(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
     double t = 8192, h = 1024, f = 4096;
     double up = zp_cost_gemm_seconds(device, t, f, h), down = zp_cost_gemm_seconds(device, t, h, f);
     g_assert_cmpfloat_with_epsilon(forward.products / (2.0 * up + down), 1.0, 1e-9);
-    double inputs = 2.0 * zp_cost_gemm_seconds(device, t, h, f) + zp_cost_gemm_seconds(device, t, f, h);
-    double weights = 2.0 * zp_cost_gemm_seconds(device, h, f, t) + zp_cost_gemm_seconds(device, f, h, t);
+    double inputs =
+        2.0 * zp_cost_gemm_seconds(device, t, h, f) + zp_cost_gemm_seconds(device, t, f, h);
+    double weights =
+        2.0 * zp_cost_gemm_seconds(device, h, f, t) + zp_cost_gemm_seconds(device, f, h, t);
     g_assert_cmpfloat_with_epsilon(backward.products / (inputs + weights), 1.0, 1e-9);
     double bytes = (48.0 * h + 17.0 * f) * t;
     double expected = bytes / (2e12 * fixture->calibration.memory_efficiency);

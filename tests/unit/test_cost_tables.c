@@ -18,7 +18,8 @@ a100(void)
     return network;
 }
 
-/* Between points the time lies on the straight line of logarithms; at them it is the measured one. */
+/* Between points the time lies on the straight line of logarithms; at them it is the measured one.
+ */
 static void
 test_interpolation(void)
 {
@@ -34,8 +35,7 @@ test_interpolation(void)
         double expected = sqrt(a->seconds * b->seconds);
         g_assert_cmpfloat_with_epsilon(zp_cost_table_seconds(table, middle) / expected, 1.0, 1e-4);
     }
-    const ZpCostPoint *last =
-        &g_array_index(table->points, ZpCostPoint, table->points->len - 1);
+    const ZpCostPoint *last = &g_array_index(table->points, ZpCostPoint, table->points->len - 1);
     g_assert_cmpfloat_with_epsilon(zp_cost_table_seconds(table, 2 * last->bytes),
                                    2.0 * last->seconds, 1e-9);
 }
@@ -51,16 +51,18 @@ test_table_wins(void)
     g_assert_cmpstr(formula.rule, ==, "ring inside a node");
     g_assert_cmpstr(measured.rule, ==, "measured table");
     const ZpCostTable *table = zp_cost_tables_find(tables, ZP_KIND_ALL_REDUCE, 1, 8);
-    g_assert_cmpfloat_with_epsilon(seconds(&measured), zp_cost_table_seconds(table, 1 << 20), 2e-12);
+    g_assert_cmpfloat_with_epsilon(seconds(&measured), zp_cost_table_seconds(table, 1 << 20),
+                                   2e-12);
     g_assert_cmpint(measured.wire_bytes, ==, formula.wire_bytes);
     /* What no table knows stays with the formula: another kind, a strided group, two nodes. */
     const struct {
         ZpKind kind;
         gint32 size, stride;
-    } others[] = {{ZP_KIND_ALL_GATHER, 8, 1}, {ZP_KIND_ALL_REDUCE, 4, 2}, {ZP_KIND_ALL_REDUCE, 16, 1}};
+    } others[] = {
+        {ZP_KIND_ALL_GATHER, 8, 1}, {ZP_KIND_ALL_REDUCE, 4, 2}, {ZP_KIND_ALL_REDUCE, 16, 1}};
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++) {
-        ZpCost cost = zp_cost_collective(&network, others[i].kind, 1 << 20, others[i].size,
-                                         others[i].stride);
+        ZpCost cost =
+            zp_cost_collective(&network, others[i].kind, 1 << 20, others[i].size, others[i].stride);
         g_assert_cmpstr(cost.rule, !=, "measured table");
     }
 }
@@ -140,8 +142,8 @@ test_decline(void)
     } measured[] = {{4, 360e9}, {8, 345e9}, {16, 320e9}, {32, 300e9}, {64, 280e9}, {128, 260e9}};
     gint64 bytes = G_GINT64_CONSTANT(17179869184);
     for (gsize i = 0; i < G_N_ELEMENTS(measured); i++) {
-        ZpCost cost = zp_cost_collective(&network, ZP_KIND_REDUCE_SCATTER, bytes,
-                                         8 * measured[i].nodes, 1);
+        ZpCost cost =
+            zp_cost_collective(&network, ZP_KIND_REDUCE_SCATTER, bytes, 8 * measured[i].nodes, 1);
         double busbw = (double)cost.wire_bytes / seconds(&cost);
         g_assert_cmpfloat_with_epsilon(busbw / measured[i].busbw, 1.0, 0.15);
     }
