@@ -196,7 +196,7 @@ fill_null_errors(ZpValidation *validation, const Null *nulls)
             const ZpValidateRow *other = g_ptr_array_index(validation->rows, j);
             double rate = nulls[j].flops / other->measured_ms;
             if (nulls[j].flops > 0.0 && strcmp(other->subset, "time_val") == 0 &&
-                strcmp(nulls[i].class_name, nulls[j].class_name) == 0)
+                g_strcmp0(nulls[i].class_name, nulls[j].class_name) == 0)
                 g_array_append_val(rates, rate);
         }
         g_array_sort(rates, compare_doubles);
@@ -264,7 +264,7 @@ zp_validate_figures(const ZpValidation *validation, const char *subset, const ch
         double error = null_model ? row->null_error : row->error;
         if (row->simulated_ms > 0.0 && !isnan(error) &&
             (subset == NULL || strcmp(row->subset, subset) == 0) &&
-            (gpu == NULL || g_str_has_prefix(row->gpu, gpu)) &&
+            (gpu == NULL || strcmp(row->gpu, gpu) == 0) &&
             (family == NULL || strcmp(row->family, family) == 0))
             g_array_append_val(errors, error);
     }

@@ -60,7 +60,7 @@ ZpValidation *zp_validate_run(const char *csv, const ZpCalibration *own, const c
 void zp_validation_free(ZpValidation *validation);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpValidation, zp_validation_free)
 
-/* Of the simulated rows of a subset, GPU prefix and family; NULL: any. */
+/* Of the simulated rows of a subset, GPU (as the table writes it) and family; NULL: any. */
 ZpValidateFigures zp_validate_figures(const ZpValidation *validation, const char *subset,
                                       const char *gpu, const char *family, gboolean null_model);
 /* Errors of ratios: pairs of rows with the same model, GPU, sequence and checkpointing that differ

@@ -219,6 +219,8 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
     const char *strategy = text(row, "strategy");
     if (has(row, "strategy", "tp") || has(row, "strategy", "pp"))
         return refuse(error, "tensor and pipeline parallelism are not modelled");
+    if (has(row, "notes", "fp8") || has(row, "param_dtype", "fp8"))
+        return refuse(error, "products in fp8 have no measured constants");
     if (g_str_has_prefix(text(row, "cpu_offload"), "y"))
         return refuse(error, "offload is not simulated here");
     job->runtime = "ideal";

@@ -46,8 +46,9 @@ test_held_back_rows(void)
     g_assert_cmpint(ratios.n, >=, 50);
     g_assert_cmpfloat(ratios.mean, <=, 0.02);
     /* No GPU and no source is paid for by another. */
-    const char *const groups[][2] = {{"H100-SXM", "F"},  {"A100-80", "F"},   {"A100-40", "F"},
-                                     {"A100-80", "IBM"}, {"H100-80", "IBM"}, {"A100-80", "IL"}};
+    const char *const groups[][2] = {{"H100-SXM-80GB", "F"}, {"A100-80GB", "F"},
+                                     {"A100-40GB", "F"},     {"A100-80GB", "IBM"},
+                                     {"H100-80GB", "IBM"},   {"A100-80GB", "IL"}};
     for (gsize i = 0; i < G_N_ELEMENTS(groups); i++) {
         own = zp_validate_figures(validation, "time_val", groups[i][0], groups[i][1], FALSE);
         g_assert_cmpint(own.n, >=, 4);
