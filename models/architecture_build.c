@@ -35,7 +35,8 @@ static void
 fill_dimensions(ZpModel *model, const ZpSymbols *symbols, const GArray *facts)
 {
     model->hidden = zp_symbols_get(symbols, "h");
-    model->ffn = zp_symbols_get(symbols, "f");
+    gint64 dense = zp_symbols_get(symbols, "f");
+    model->ffn = dense ? dense : zp_symbols_get(symbols, "fe");
     model->heads = zp_symbols_get(symbols, "heads");
     model->kv_heads = zp_symbols_get(symbols, "kv_heads");
     model->head_size = zp_symbols_get(symbols, "d");

@@ -1,6 +1,8 @@
 #include "models/catalog.h"
 
 #include "models/architecture_build.h"
+#include "models/names.h"
+#include "models/nearest.h"
 #include "models/resources.h"
 
 #include <string.h>
@@ -76,40 +78,19 @@ zp_catalog_entries(gsize *n)
     return &g_array_index(catalog->entries, ZpCatalogEntry, 0);
 }
 
-/* Edit distance without case, for "did you mean". */
-static guint
-distance(const char *a, const char *b)
-{
-    gsize n = strlen(b);
-    g_autofree guint *row = g_new(guint, n + 1);
-    for (gsize j = 0; j <= n; j++)
-        row[j] = (guint)j;
-    for (gsize i = 0; a[i] != '\0'; i++) {
-        guint diagonal = row[0];
-        row[0] = (guint)i + 1;
-        for (gsize j = 0; j < n; j++) {
-            guint above = row[j + 1];
-            guint change = diagonal + (g_ascii_tolower(a[i]) != g_ascii_tolower(b[j]));
-            row[j + 1] = MIN(change, MIN(above, row[j]) + 1);
-            diagonal = above;
-        }
-    }
-    return row[n];
-}
-
 static void
 append_nearest(GString *message, const Catalog *catalog, const char *name)
 {
     enum { N_NEAREST = 3 };
     const char *shown[N_NEAREST] = {0};
     for (int place = 0; place < N_NEAREST; place++) {
-        guint best = G_MAXUINT;
+        int best = G_MAXINT;
         for (guint i = 0; i < catalog->rows->len; i++) {
             const char *candidate = ((char **)g_ptr_array_index(catalog->rows, i))[COLUMN_NAME];
             gboolean taken = FALSE;
             for (int s = 0; s < place; s++)
                 taken = taken || shown[s] == candidate;
-            guint d = distance(name, candidate);
+            int d = zp_nearest_distance(name, candidate);
             if (!taken && d < best) {
                 best = d;
                 shown[place] = candidate;

@@ -14,6 +14,7 @@ typedef struct {
     gint32 index_symbol, experts_symbol, chosen_symbol;
     gint64 total_elements; /* tied ones too */
     gboolean in_range;
+    char *culprit; /* the parameter that is out of range, owned; NULL: none or the tree's size */
 } Expander;
 
 /* Inherited on the way down. */
@@ -72,10 +73,20 @@ active(const Expander *expander, gint64 elements, gboolean expert)
 }
 
 static void
+blame(Expander *expander, const ZpTemplateParameter *spec, const ZpModelParameter *parameter)
+{
+    GString *text = g_string_new(NULL);
+    g_string_printf(text, "%s.%s would be", expander->path->str, spec->name);
+    for (gint32 d = 0; d < parameter->n_dims; d++)
+        g_string_append_printf(text, "%s %" G_GINT64_FORMAT, d ? " x" : "", parameter->shape[d]);
+    expander->culprit = g_string_free(text, FALSE);
+}
+
+static void
 add_parameter(Expander *expander, const ZpTemplateParameter *spec, gint32 module, gboolean expert,
               const char *tie)
 {
-    if (!holds(expander, spec->condition))
+    if (!expander->in_range || !holds(expander, spec->condition))
         return;
     ZpModelParameter parameter = {
         .elements = 1,
@@ -95,8 +106,10 @@ add_parameter(Expander *expander, const ZpTemplateParameter *spec, gint32 module
     accumulate(expander, &expander->total_elements, parameter.elements);
     if (expander->total_elements > ZP_TREE_MAX_ELEMENTS)
         expander->in_range = FALSE;
-    if (!expander->in_range)
+    if (!expander->in_range) {
+        blame(expander, spec, &parameter);
         return;
+    }
     gsize length = expander->path->len;
     if (length > 0)
         g_string_append_c(expander->path, '.');
@@ -290,11 +303,13 @@ zp_tree_expand(const ZpTreeInput *input, ZpModel *model, GArray *layers, GError 
     };
     Scope root = {.parent = ZP_MODEL_NONE, .block = ZP_MODEL_NONE};
     expand_module(&expander, 0, "", root);
+    g_autofree char *culprit = expander.culprit;
     if (!expander.in_range) {
         g_set_error(error, ZP_ARCHITECTURE_ERROR, ZP_ARCHITECTURE_ERROR_RANGE,
-                    "the dimensions give a parameter without elements, more than %" G_GINT64_FORMAT
-                    " elements, or more than %d modules and parameters",
-                    ZP_TREE_MAX_ELEMENTS, ZP_TREE_MAX_PARTS);
+                    "%s; sizes must be positive, and a model has at most %" G_GINT64_FORMAT
+                    " elements in %d modules and parameters",
+                    culprit ? culprit : "the model is too large", ZP_TREE_MAX_ELEMENTS,
+                    ZP_TREE_MAX_PARTS);
         return FALSE;
     }
     zp_tree_assign_layers(model, notes, layers);

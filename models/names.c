@@ -1,5 +1,7 @@
 #include "models/names.h"
 
+#include <string.h>
+
 typedef struct {
     GMutex mutex;
     GHashTable *seen;

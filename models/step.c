@@ -175,6 +175,10 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
     zp_tape_clear(step->tape);
     if (!runtime->compile(job, step->units, step->tape, error))
         return FALSE;
+    /* Frameworks keep gathered parameters and gradients across steps; the ideal runtime never. */
+    gboolean ideal = strcmp(job->runtime, "ideal") == 0;
+    if (!zp_tape_check(step->tape, ideal, ZP_CLASSES_PERSISTENT, error))
+        return FALSE;
     ZpPlayConfig config = play_config(step, job);
     config.observer = observer;
     config.cancelled = cancelled;

@@ -6,16 +6,17 @@ static const char *const op_names[] = {
     [ZP_TAPE_WAIT] = "wait",   [ZP_TAPE_SYNC] = "sync",
 };
 
-static const ZpTapeWork *
+/* The work queued on the same stream at or after an instruction, or ZP_TAPE_NONE. */
+static gint32
 next_work(const ZpTape *tape, gint32 instr)
 {
     guint8 stream = tape->instrs[instr].stream;
     for (gint32 i = instr; i < tape->n_instrs; i++) {
         const ZpTapeInstr *next = &tape->instrs[i];
         if (next->op == ZP_TAPE_LAUNCH && next->stream == stream)
-            return &tape->works[next->a];
+            return next->a;
     }
-    return NULL;
+    return ZP_TAPE_NONE;
 }
 
 static void
@@ -46,9 +47,9 @@ zp_event_fill(const ZpTape *tape, gint32 index, ZpEvent *event)
                     : g_ptr_array_index(tape->unit_names, (guint)instr->unit),
         .micro_batch = instr->micro_batch,
     };
-    const ZpTapeWork *work = next_work(tape, index);
-    if (work != NULL)
-        event->kind = tape->vocabulary->kinds[work->kind];
+    gint32 work = next_work(tape, index);
+    if (work != ZP_TAPE_NONE)
+        event->kind = tape->vocabulary->kinds[tape->works[work].kind];
     if (instr->op <= ZP_TAPE_USE)
         fill_buffer(tape, instr, event);
     else if (instr->op == ZP_TAPE_LAUNCH)

@@ -1,14 +1,14 @@
 #include "reports/store_internal.h"
 
 #include <errno.h>
-#include <stdarg.h>
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "reports/data.h"
 
-G_DEFINE_QUARK(zp - store - error - quark, zp_store_error)
+G_DEFINE_QUARK(zp_store_error_quark, zp_store_error)
 
 #define HEADER_BYTES 100 /* of an SQLite file; https://www.sqlite.org/fileformat2.html */
 
@@ -66,6 +66,7 @@ zp_store_commit(ZpStore *store, GError **error)
     if (!zp_store_exec(store, "COMMIT", error))
         return FALSE;
     store->in_transaction = FALSE;
+    store->n_commits++;
     return TRUE;
 }
 
@@ -89,41 +90,26 @@ zp_store_prepare(ZpStore *store, const char *sql, GError **error)
     return statement;
 }
 
-static void
-bind_row(ZpStatement *statement, const char *format, va_list arguments)
+gboolean
+zp_store_insert_row(ZpStore *store, ZpStatement *statement, GError **error,
+                    const ZpStoreValue *values, gsize n)
 {
-    for (int i = 1; format[i - 1] != '\0'; i++) {
-        gint64 id;
-        switch (format[i - 1]) {
-        case 'i':
-            sqlite3_bind_int64(statement, i, va_arg(arguments, gint64));
+    for (int i = 0; i < (int)n; i++) {
+        switch (values[i].type) {
+        case ZP_STORE_VALUE_INT:
+            sqlite3_bind_int64(statement, i + 1, values[i].integer);
             break;
-        case 'n':
-            id = va_arg(arguments, gint64);
-            if (id > 0)
-                sqlite3_bind_int64(statement, i, id);
-            else
-                sqlite3_bind_null(statement, i);
+        case ZP_STORE_VALUE_REAL:
+            sqlite3_bind_double(statement, i + 1, values[i].real);
             break;
-        case 'd':
-            sqlite3_bind_double(statement, i, va_arg(arguments, double));
+        case ZP_STORE_VALUE_TEXT:
+            sqlite3_bind_text(statement, i + 1, values[i].text, -1, SQLITE_STATIC);
             break;
-        case 't':
-            sqlite3_bind_text(statement, i, va_arg(arguments, const char *), -1, SQLITE_STATIC);
+        case ZP_STORE_VALUE_NULL:
+            sqlite3_bind_null(statement, i + 1);
             break;
-        default:
-            g_assert_not_reached();
         }
     }
-}
-
-gboolean
-zp_store_insert(ZpStore *store, ZpStatement *statement, GError **error, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    bind_row(statement, format, arguments);
-    va_end(arguments);
     int code = sqlite3_step(statement);
     if (code != SQLITE_DONE)
         zp_store_fail(store, "write", error);
@@ -163,7 +149,7 @@ zp_store_name(ZpStore *store, const char *text, GError **error)
     if (id == -1) {
         g_autoptr(ZpStatement) insert =
             zp_store_prepare(store, "INSERT INTO name (text) VALUES (?1)", error);
-        if (insert == NULL || !zp_store_insert(store, insert, error, "t", text))
+        if (insert == NULL || !zp_store_insert(store, insert, error, ZP_TEXT(text)))
             return -1;
         id = sqlite3_last_insert_rowid(store->db);
     }
@@ -254,6 +240,7 @@ zp_store_open(const char *path, ZpStoreMode mode, GError **error)
     }
     g_autoptr(ZpStore) store = g_new0(ZpStore, 1);
     store->path = g_strdup(path);
+    store->created = !g_file_test(path, G_FILE_TEST_EXISTS);
     store->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     /* Reading may have to finish a crashed writer's rollback: never SQLITE_OPEN_READONLY. */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
@@ -290,6 +277,12 @@ zp_store_free(ZpStore *store)
     sqlite3_finalize(store->insert_value);
     sqlite3_finalize(store->insert_peak);
     sqlite3_close(store->db);
+    /* A file that this store made and could write nothing into is no database: a full disk.  One
+     * with bytes in it is another process', which was faster. */
+    GStatBuf info;
+    if (store->created && store->n_commits == 0 && g_stat(store->path, &info) == 0 &&
+        info.st_size == 0)
+        (void)g_unlink(store->path);
     g_hash_table_unref(store->names);
     g_free(store->path);
     g_free(store);

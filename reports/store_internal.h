@@ -15,6 +15,8 @@ struct _ZpStore {
     gint64 n_points;
     sqlite3_stmt *insert_point, *insert_value, *insert_peak;
     gboolean in_transaction;
+    gboolean created; /* the file did not exist before */
+    gint64 n_commits;
 };
 
 /* Fails with the message and class of the last SQLite error. */
@@ -33,10 +35,40 @@ zp_store_finalize(ZpStatement *statement)
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpStatement, zp_store_finalize)
 
 ZpStatement *zp_store_prepare(ZpStore *store, const char *sql, GError **error);
-/* One row to write: `format` has a letter per parameter: 'i' gint64, 'd' double, 't' text (NULL
- * allowed; must live until the call returns), 'n' name id as gint64 (0: NULL). */
-gboolean zp_store_insert(ZpStore *store, ZpStatement *statement, GError **error, const char *format,
-                         ...);
+/* One row to write, a value per parameter: zp_store_insert(store, statement, error, ZP_INT(run),
+ * ZP_TEXT(name)).  Texts may be NULL and must live until the call returns; ids of 0 become NULL. */
+typedef struct {
+    enum {
+        ZP_STORE_VALUE_INT,
+        ZP_STORE_VALUE_REAL,
+        ZP_STORE_VALUE_TEXT,
+        ZP_STORE_VALUE_NULL,
+    } type;
+    gint64 integer;
+    double real;
+    const char *text;
+} ZpStoreValue;
+#define ZP_INT(value)                                          \
+    {                                                          \
+        .type = ZP_STORE_VALUE_INT, .integer = (gint64)(value) \
+    }
+#define ZP_ID(value)                                                                               \
+    {                                                                                              \
+        .type = (value) > 0 ? ZP_STORE_VALUE_INT : ZP_STORE_VALUE_NULL, .integer = (gint64)(value) \
+    }
+#define ZP_REAL(value)                               \
+    {                                                \
+        .type = ZP_STORE_VALUE_REAL, .real = (value) \
+    }
+#define ZP_TEXT(value)                               \
+    {                                                \
+        .type = ZP_STORE_VALUE_TEXT, .text = (value) \
+    }
+#define zp_store_insert(store, statement, error, ...)                                 \
+    zp_store_insert_row(store, statement, error, (const ZpStoreValue[]){__VA_ARGS__}, \
+                        sizeof((const ZpStoreValue[]){__VA_ARGS__}) / sizeof(ZpStoreValue))
+gboolean zp_store_insert_row(ZpStore *store, ZpStatement *statement, GError **error,
+                             const ZpStoreValue *values, gsize n);
 /* The id of a name, made if need be; 0 for NULL, -1 on error. */
 gint64 zp_store_name(ZpStore *store, const char *text, GError **error);
 

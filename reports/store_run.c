@@ -12,8 +12,9 @@ zp_store_write_inputs(ZpStore *store, const char *table, gint64 owner, const ZpR
         return FALSE;
     for (gsize i = 0; i < n_inputs; i++) {
         const ZpReportInput *input = &inputs[i];
-        if (!zp_store_insert(store, insert, error, "iitttt", owner, (gint64)i, input->section,
-                             input->key, input->value, input->origin))
+        if (!zp_store_insert(store, insert, error, ZP_INT(owner), ZP_INT(i),
+                             ZP_TEXT(input->section), ZP_TEXT(input->key), ZP_TEXT(input->value),
+                             ZP_TEXT(input->origin)))
             return FALSE;
     }
     return TRUE;
@@ -42,14 +43,16 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
         " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         error);
     if (insert == NULL ||
-        !zp_store_insert(store, insert, error, "tttttiiiiiiiiddiiitnniiiiii", run->name, ZP_VERSION,
-                         run->source, job->runtime, job->model->name, job->model->n_elements,
-                         (gint64)job->zero.stage, (gint64)job->world.ranks,
-                         (gint64)job->world.shard_group, s->step_ps, s->exposed_ps,
-                         s->host_blocked_ps, s->tokens_per_step, s->model_flops, s->mfu,
-                         s->peak_bytes, s->peak_time, (gint64)s->peak_rank, text, unit, phase,
-                         s->persistent_bytes, s->host_peak_bytes, s->capacity_bytes,
-                         s->contingency_bytes, s->headroom_bytes, (gint64)(s->fits ? 1 : 0)))
+        !zp_store_insert(
+            store, insert, error, ZP_TEXT(run->name), ZP_TEXT(ZP_VERSION), ZP_TEXT(run->source),
+            ZP_TEXT(job->runtime), ZP_TEXT(job->model->name), ZP_INT(job->model->n_elements),
+            ZP_INT(job->zero.stage), ZP_INT(job->world.ranks), ZP_INT(job->world.shard_group),
+            ZP_INT(s->step_ps), ZP_INT(s->exposed_ps), ZP_INT(s->host_blocked_ps),
+            ZP_INT(s->tokens_per_step), ZP_REAL(s->model_flops), ZP_REAL(s->mfu),
+            ZP_INT(s->peak_bytes), ZP_INT(s->peak_time), ZP_INT(s->peak_rank), ZP_TEXT(text),
+            ZP_ID(unit), ZP_ID(phase), ZP_INT(s->persistent_bytes), ZP_INT(s->host_peak_bytes),
+            ZP_INT(s->capacity_bytes), ZP_INT(s->contingency_bytes), ZP_INT(s->headroom_bytes),
+            ZP_INT((gint64)(s->fits ? 1 : 0))))
         return -1;
     return sqlite3_last_insert_rowid(store->db);
 }
@@ -64,9 +67,9 @@ write_units(ZpStore *store, gint64 run, const ZpUnits *units, GError **error)
     for (gint32 i = 0; i < units->n_units; i++) {
         const ZpUnit *unit = &units->units[i];
         gint64 name = zp_store_name(store, unit->name, error);
-        if (name < 0 || !zp_store_insert(store, insert, error, "iiniiii", run, (gint64)i, name,
-                                         unit->elements, unit->trainable_elements,
-                                         (gint64)unit->first_layer, (gint64)unit->last_layer))
+        if (name < 0 || !zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_ID(name),
+                                         ZP_INT(unit->elements), ZP_INT(unit->trainable_elements),
+                                         ZP_INT(unit->first_layer), ZP_INT(unit->last_layer)))
             return FALSE;
     }
     return TRUE;
@@ -83,7 +86,8 @@ write_classes(ZpStore *store, gint64 run, const char *table, const gint64 *bytes
         if (bytes[c] == 0)
             continue;
         gint64 name = zp_store_name(store, zp_vocabulary_class_name((ZpClass)c), error);
-        if (name < 0 || !zp_store_insert(store, insert, error, "ini", run, name, bytes[c]))
+        if (name < 0 ||
+            !zp_store_insert(store, insert, error, ZP_INT(run), ZP_ID(name), ZP_INT(bytes[c])))
             return FALSE;
     }
     return TRUE;
@@ -106,8 +110,8 @@ write_live_set(ZpStore *store, gint64 run, const ZpTape *tape, const GArray *liv
         gint64 role = zp_store_name(store, tape->vocabulary->roles[buffer->role], error);
         gint64 unit = zp_store_name(store, unit_name, error);
         if (class_name < 0 || role < 0 || unit < 0 ||
-            !zp_store_insert(store, insert, error, "iinnni", run, (gint64)i, class_name, role, unit,
-                             buffer->bytes))
+            !zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_ID(class_name),
+                             ZP_ID(role), ZP_ID(unit), ZP_INT(buffer->bytes)))
             return FALSE;
     }
     return TRUE;
@@ -127,10 +131,11 @@ write_ledger_rows(ZpStore *store, gint64 run, const ZpLedger *ledger, GError **e
         gint64 dtype = zp_store_name(store, zp_dtype_name(row->dtype), error);
         gint64 evidence = zp_store_name(store, row->evidence, error);
         if (class_name < 0 || name < 0 || dtype < 0 || evidence < 0 ||
-            !zp_store_insert(store, insert, error, "iinnndiiiiin", run, (gint64)i, class_name, name,
-                             dtype, row->bytes_per_element, (gint64)row->copies,
-                             (gint64)row->owners, row->elements, row->padding_bytes,
-                             row->persistent_bytes, evidence))
+            !zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_ID(class_name),
+                             ZP_ID(name), ZP_ID(dtype), ZP_REAL(row->bytes_per_element),
+                             ZP_INT(row->copies), ZP_INT(row->owners), ZP_INT(row->elements),
+                             ZP_INT(row->padding_bytes), ZP_INT(row->persistent_bytes),
+                             ZP_ID(evidence)))
             return FALSE;
     }
     return TRUE;
@@ -147,8 +152,8 @@ write_ledger_bounds(ZpStore *store, gint64 run, const ZpLedger *ledger, GError *
         return FALSE;
     for (gint64 i = 0; i < ZP_WORDS_N_PARTS; i++) {
         gint64 part = zp_store_name(store, parts[i].name, error);
-        if (part < 0 ||
-            !zp_store_insert(store, insert, error, "iini", run, i, part, parts[i].bytes))
+        if (part < 0 || !zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_ID(part),
+                                         ZP_INT(parts[i].bytes)))
             return FALSE;
     }
     return TRUE;
@@ -166,8 +171,9 @@ write_traffic(ZpStore *store, gint64 run, const ZpStepSummary *summary, GError *
         gint64 kind = zp_store_name(store, zp_vocabulary_kind_name(t->kind), error);
         gint64 phase = zp_store_name(store, zp_vocabulary_phase_name(t->phase), error);
         if (kind < 0 || phase < 0 ||
-            !zp_store_insert(store, insert, error, "inniiii", run, kind, phase, t->count, t->bytes,
-                             t->wire_bytes, t->busy_ps))
+            !zp_store_insert(store, insert, error, ZP_INT(run), ZP_ID(kind), ZP_ID(phase),
+                             ZP_INT(t->count), ZP_INT(t->bytes), ZP_INT(t->wire_bytes),
+                             ZP_INT(t->busy_ps)))
             return FALSE;
     }
     return TRUE;
@@ -181,7 +187,7 @@ write_warnings(ZpStore *store, gint64 run, const char *const *warnings, GError *
     if (insert == NULL)
         return FALSE;
     for (gint64 i = 0; warnings != NULL && warnings[i] != NULL; i++) {
-        if (!zp_store_insert(store, insert, error, "iit", run, i, warnings[i]))
+        if (!zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_TEXT(warnings[i])))
             return FALSE;
     }
     return TRUE;

@@ -11,7 +11,8 @@ write_axes(ZpStore *store, const ZpReportSweep *sweep, GError **error)
     if (insert == NULL)
         return FALSE;
     for (gsize i = 0; i < sweep->n_axes; i++) {
-        if (!zp_store_insert(store, insert, error, "iit", store->sweep, (gint64)i, sweep->axes[i]))
+        if (!zp_store_insert(store, insert, error, ZP_INT(store->sweep), ZP_INT(i),
+                             ZP_TEXT(sweep->axes[i])))
             return FALSE;
     }
     return TRUE;
@@ -22,8 +23,8 @@ write_sweep(ZpStore *store, const ZpReportSweep *sweep, GError **error)
 {
     g_autoptr(ZpStatement) insert = zp_store_prepare(
         store, "INSERT INTO sweep (name, version, source, complete) VALUES (?,?,?,0)", error);
-    if (insert == NULL ||
-        !zp_store_insert(store, insert, error, "ttt", sweep->name, ZP_VERSION, sweep->source))
+    if (insert == NULL || !zp_store_insert(store, insert, error, ZP_TEXT(sweep->name),
+                                           ZP_TEXT(ZP_VERSION), ZP_TEXT(sweep->source)))
         return FALSE;
     store->sweep = sqlite3_last_insert_rowid(store->db);
     return write_axes(store, sweep, error) &&
@@ -83,8 +84,9 @@ write_peak(ZpStore *store, const ZpStepSummary *summary, GError **error)
         if (summary->peak_by_class[c] == 0)
             continue;
         gint64 name = zp_store_name(store, zp_vocabulary_class_name((ZpClass)c), error);
-        if (name < 0 || !zp_store_insert(store, store->insert_peak, error, "iini", store->sweep,
-                                         store->n_points, name, summary->peak_by_class[c]))
+        if (name < 0 || !zp_store_insert(store, store->insert_peak, error, ZP_INT(store->sweep),
+                                         ZP_INT(store->n_points), ZP_ID(name),
+                                         ZP_INT(summary->peak_by_class[c])))
             return FALSE;
     }
     return TRUE;
@@ -96,19 +98,21 @@ write_point(ZpStore *store, const ZpReportPoint *point, GError **error)
     const ZpStepSummary *s = point->summary;
     sqlite3_clear_bindings(store->insert_point);
     gboolean ok =
-        s == NULL ? zp_store_insert(store, store->insert_point, error, "iit", store->sweep,
-                                    store->n_points, point->error)
-                  : zp_store_insert(store, store->insert_point, error, "iitiiidiiiiiii",
-                                    store->sweep, store->n_points, NULL, s->step_ps, s->exposed_ps,
-                                    s->tokens_per_step, s->mfu, s->peak_bytes, s->persistent_bytes,
-                                    s->host_peak_bytes, s->capacity_bytes, s->contingency_bytes,
-                                    s->headroom_bytes, (gint64)(s->fits ? 1 : 0));
+        s == NULL ? zp_store_insert(store, store->insert_point, error, ZP_INT(store->sweep),
+                                    ZP_INT(store->n_points), ZP_TEXT(point->error))
+                  : zp_store_insert(store, store->insert_point, error, ZP_INT(store->sweep),
+                                    ZP_INT(store->n_points), ZP_TEXT(NULL), ZP_INT(s->step_ps),
+                                    ZP_INT(s->exposed_ps), ZP_INT(s->tokens_per_step),
+                                    ZP_REAL(s->mfu), ZP_INT(s->peak_bytes),
+                                    ZP_INT(s->persistent_bytes), ZP_INT(s->host_peak_bytes),
+                                    ZP_INT(s->capacity_bytes), ZP_INT(s->contingency_bytes),
+                                    ZP_INT(s->headroom_bytes), ZP_INT((gint64)(s->fits ? 1 : 0)));
     if (!ok)
         return FALSE;
     for (gsize axis = 0; axis < store->n_axes; axis++) {
         gint64 value = zp_store_name(store, point->values[axis], error);
-        if (value < 0 || !zp_store_insert(store, store->insert_value, error, "iiin", store->sweep,
-                                          store->n_points, (gint64)axis, value))
+        if (value < 0 || !zp_store_insert(store, store->insert_value, error, ZP_INT(store->sweep),
+                                          ZP_INT(store->n_points), ZP_INT(axis), ZP_ID(value)))
             return FALSE;
     }
     return s == NULL || write_peak(store, s, error);

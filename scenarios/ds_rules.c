@@ -155,6 +155,12 @@ check_offload(const ZpDsReader *reader, int stage)
             zp_ds_internal_say(reader, stage == 3 ? ZP_IMPORT_ERROR : ZP_IMPORT_WARNING, devices[i],
                                "add nvme_path", "device nvme needs nvme_path");
     }
+    if (stage == 3 && g_strcmp0(device(reader, ZP_DS_OFFLOAD_PARAM_DEVICE), "none") != 0 &&
+        g_strcmp0(device(reader, ZP_DS_OFFLOAD_OPTIMIZER_DEVICE), "none") == 0)
+        zp_ds_internal_say(reader, ZP_IMPORT_ERROR, ZP_DS_OFFLOAD_PARAM_DEVICE,
+                           "add offload_optimizer with device cpu",
+                           "parameters are offloaded only together with the optimizer: DeepSpeed "
+                           "stops");
     gboolean optimizer_nvme =
         g_strcmp0(device(reader, ZP_DS_OFFLOAD_OPTIMIZER_DEVICE), "nvme") == 0;
     if (optimizer_nvme && (stage == 1 || stage == 2))

@@ -1,25 +1,11 @@
 #include "scenarios/ds_table.h"
 
-/* Words that keep a row short. */
-#define ROW(id, name, ...) [ZP_DS_##id] = {.path = name, __VA_ARGS__},
-#define ELEMENTS .kind = ZP_DS_COUNT, .unit = "elements", NO_LIMIT
-#define NO_LIMIT .most = 9223372036854775807.0
-#define BOOLEAN .kind = ZP_DS_BOOLEAN
-#define BOOLEAN_TRUE BOOLEAN, .fallback = "true"
-#define BOOLEAN_FALSE BOOLEAN, .fallback = "false"
-#define NULLABLE .nullable = TRUE
-#define MEMORY .effect = ZP_DS_EFFECT_MEMORY
-#define TIME .effect = ZP_DS_EFFECT_TIME
-#define MEMORY_TIME .effect = ZP_DS_EFFECT_MEMORY | ZP_DS_EFFECT_TIME
-#define STAGE_1 .stages = 1u << 1
-#define STAGE_3 .stages = 1u << 3
-#define STAGES_1_2 .stages = 1u << 1 | 1u << 2
-#define PARTITIONED .stages = 1u << 1 | 1u << 2 | 1u << 3
-#define INTENT .intent = TRUE
+#define FIRST 0
+#include "scenarios/ds_table_words.h"
 
 /* One row, one paragraph. */
 /* clang-format off */
-const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
+const ZpDsEntry zp_ds_table_core[ZP_DS_OPTIMIZER] = {
     /* batch and training */
     ROW(TRAIN_BATCH_SIZE, "train_batch_size", .kind = ZP_DS_COUNT, .unit = "samples",
         .automatic = "per-device batch size x accumulation x world size", .least = 1, NO_LIMIT,
@@ -38,7 +24,7 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
     ROW(GRADIENT_CLIPPING, "gradient_clipping", .kind = ZP_DS_REAL, .fallback = "1.0",
         .automatic = "max_grad_norm", .least = 0, .most = G_MAXDOUBLE, TIME,
         .help = "largest gradient norm; the norm is computed and reduced either way")
-    ROW(PRESCALE_GRADIENTS, "prescale_gradients", BOOLEAN_FALSE, TIME,
+    ROW(PRESCALE_GRADIENTS, "prescale_gradients", BOOLEAN_FALSE, .remark = "arithmetic only",
         .help = "divide gradients before the reduction, not after")
     ROW(PREDIVIDE_FACTOR, "gradient_predivide_factor", .kind = ZP_DS_REAL, .fallback = "1.0",
         .remark = "arithmetic only", .help = "part of the division done before the reduction")
@@ -59,7 +45,7 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
         .remark = "read and stored, never used by the ZeRO optimizers",
         .help = "replace the all-gather after the step by broadcasts")
     ROW(ALLGATHER_SIZE, "allgather_size", ELEMENTS, .fallback = "500000000",
-        .remark = "write zero_optimization.allgather_bucket_size", .state = ZP_DS_DEPRECATED, TIME,
+        .remark = "write zero_optimization.allgather_bucket_size", .state = ZP_DS_DEPRECATED,
         STAGE_1,
         .help = "all-gather bucket of the oldest format, where zero_optimization is true or false")
     ROW(ALLOW_UNTESTED, "zero_allow_untested_optimizer", BOOLEAN_FALSE, .remark = "a permission",
@@ -74,7 +60,7 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
     ROW(FP16_AUTO_CAST, "fp16.auto_cast", BOOLEAN_FALSE,
         .help = "cast the inputs of the model to fp16")
     ROW(FP16_LOSS_SCALE, "fp16.loss_scale", .kind = ZP_DS_REAL, .fallback = "0", .least = 0,
-        .most = G_MAXDOUBLE, TIME,
+        .most = G_MAXDOUBLE, .remark = "the overflow check of fp16 is modelled whatever the scale",
         .help = "fixed loss scale; 0: dynamic, which adds an overflow check to the step")
     ROW(FP16_INITIAL_SCALE_POWER, "fp16.initial_scale_power", .kind = ZP_DS_COUNT, .fallback = "16",
         .help = "first dynamic loss scale, as a power of two")
@@ -128,12 +114,13 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
         .help = "format of the buffers of the model; unset: as loaded")
     ROW(AUTOCAST, "torch_autocast", .kind = ZP_DS_BLOCK_LOOSE,
         .help = "parameters stay fp32, products run in a lower format")
-    ROW(AUTOCAST_ENABLED, "torch_autocast.enabled", BOOLEAN_FALSE, MEMORY_TIME,
+    ROW(AUTOCAST_ENABLED, "torch_autocast.enabled", BOOLEAN_FALSE, .remark = "not modelled",
         .help = "switch torch.autocast on")
-    ROW(AUTOCAST_DTYPE, "torch_autocast.dtype", .kind = ZP_DS_TEXT, MEMORY_TIME,
+    ROW(AUTOCAST_DTYPE, "torch_autocast.dtype", .kind = ZP_DS_TEXT, .remark = "not modelled",
         .help = "format of the products, and of the gathers of linear and convolution layers")
     ROW(AUTOCAST_MODULES, "torch_autocast.lower_precision_safe_modules", .kind = ZP_DS_LIST,
-        MEMORY_TIME, .help = "module classes whose parameters are gathered in the lower format")
+        .remark = "not modelled",
+        .help = "module classes whose parameters are gathered in the lower format")
     /* zero_optimization */
     ROW(ZERO, "zero_optimization", .kind = ZP_DS_BLOCK_STRICT,
         .help = "partitioning of optimizer states, gradients and parameters; no block: stage 0")
@@ -199,12 +186,12 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
         .help = "a parameter used again within this many elements stays gathered")
     ROW(GATHER_16BIT, "zero_optimization.stage3_gather_16bit_weights_on_model_save",
         .kind = ZP_DS_BOOLEAN, .alias = "gather_16bit_weights_on_model_save", .fallback = "false",
-        MEMORY, STAGE_3,
+        STAGE_3, .remark = "saving is not part of the modelled step",
         .help = "gather the 16-bit weights when the model is saved: one full copy in the host "
             "memory of rank 0")
     ROW(GATHER_FP16, "zero_optimization.stage3_gather_fp16_weights_on_model_save", BOOLEAN_FALSE,
         .remark = "write stage3_gather_16bit_weights_on_model_save", .state = ZP_DS_DEPRECATED,
-        MEMORY, STAGE_3, .help = "old name of stage3_gather_16bit_weights_on_model_save")
+        STAGE_3, .help = "old name of stage3_gather_16bit_weights_on_model_save")
     ROW(MODULE_GRANULARITY, "zero_optimization.stage3_module_granularity_threshold",
         .kind = ZP_DS_COUNT, .alias = "module_granularity_threshold", .unit = "elements",
         .fallback = "0", NO_LIMIT, MEMORY_TIME, STAGE_3,
@@ -232,8 +219,7 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
         .help = "reduce gradients by all-to-all in 4 bits (ZeRO++ qgZ)")
     ROW(LOCO, "zero_optimization.zeropp_loco_param", .kind = ZP_DS_ANY,
         .remark = "remove it; zero_quantized_gradients works without", NULLABLE,
-        .state = ZP_DS_REMOVED, MEMORY, STAGE_3,
-        .help = "error feedback for quantized gradients (LoCo)")
+        .state = ZP_DS_REMOVED, STAGE_3, .help = "error feedback for quantized gradients (LoCo)")
     ROW(MICS_SHARD_SIZE, "zero_optimization.mics_shard_size", .kind = ZP_DS_COUNT, .unit = "ranks",
         .fallback = "-1",
         .remark = "the nearest living option is zero_hpz_partition_size (hpZ), which keeps a "
@@ -243,10 +229,9 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
             "the groups")
     ROW(MICS_HIERARCHICAL, "zero_optimization.mics_hierarchical_params_gather", BOOLEAN_FALSE,
         .remark = "the nearest living option is zero_hpz_partition_size (hpZ)",
-        .state = ZP_DS_REMOVED, MEMORY_TIME, STAGE_3,
-        .help = "MiCS: gather between nodes first, then inside")
-    ROW(MEMORY_EFFICIENT_LINEAR, "zero_optimization.memory_efficient_linear", BOOLEAN_TRUE, MEMORY,
-        STAGE_3,
+        .state = ZP_DS_REMOVED, STAGE_3, .help = "MiCS: gather between nodes first, then inside")
+    ROW(MEMORY_EFFICIENT_LINEAR, "zero_optimization.memory_efficient_linear", BOOLEAN_TRUE, TIME,
+        STAGE_3, .remark = "the survival is not modelled, the order of gradients is",
         .help = "linear layers read the live weight in backward; false: the gathered weight "
             "survives from forward to backward")
     ROW(PIPELINE_LOADING, "zero_optimization.pipeline_loading_checkpoint", BOOLEAN_FALSE,
@@ -269,8 +254,8 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
             "experts of a layer are then gathered together")
     ROW(LEAF_NAMES, "zero_optimization.leaf_module.names", .kind = ZP_DS_LIST, MEMORY_TIME, STAGE_3,
         .help = "by module name")
-    ROW(LEAF_SUFFIXES, "zero_optimization.leaf_module.name_suffixes", .kind = ZP_DS_LIST,
-        MEMORY_TIME, STAGE_3, .help = "by the end of the module name")
+    ROW(LEAF_SUFFIXES, "zero_optimization.leaf_module.name_suffixes", .kind = ZP_DS_LIST, STAGE_3,
+        .remark = "not modelled: name the modules in full", .help = "by the end of the module name")
     ROW(ZENFLOW, "zero_optimization.zenflow", .kind = ZP_DS_ANY,
         .remark = "ZenFlow is not modelled", NULLABLE,
         .help = "update the most important columns on the GPU, the rest on the CPU later")
@@ -301,8 +286,9 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
     ROW(OFFLOAD_PARAM_MAX_IN_CPU, "zero_optimization.offload_param.max_in_cpu", ELEMENTS,
         .fallback = "1000000000", MEMORY_TIME, STAGE_3,
         .help = "elements of the own partition kept in host memory beside NVMe")
-    ROW(OFFLOAD_PARAM_PIN, "zero_optimization.offload_param.pin_memory", BOOLEAN_TRUE, MEMORY_TIME,
-        STAGE_3, .help = "pinned host memory")
+    ROW(OFFLOAD_PARAM_PIN, "zero_optimization.offload_param.pin_memory", BOOLEAN_TRUE, STAGE_3,
+        .remark = "parameters in host memory are pinned whatever it says",
+        .help = "pinned host memory")
     ROW(OFFLOAD_OPTIMIZER, "zero_optimization.offload_optimizer", .kind = ZP_DS_BLOCK_STRICT,
         NULLABLE, PARTITIONED, INTENT,
         .help = "where master weights and moments live, and the step is computed")
@@ -318,9 +304,10 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
     ROW(OFFLOAD_OPTIMIZER_PIN, "zero_optimization.offload_optimizer.pin_memory", BOOLEAN_TRUE,
         MEMORY_TIME, PARTITIONED, .help = "pinned host memory")
     ROW(OFFLOAD_OPTIMIZER_READ, "zero_optimization.offload_optimizer.pipeline_read", BOOLEAN_FALSE,
-        TIME, STAGE_3, .help = "read the next sub-group from NVMe beside the step")
+        STAGE_3, .remark = "not modelled",
+        .help = "read the next sub-group from NVMe beside the step")
     ROW(OFFLOAD_OPTIMIZER_WRITE, "zero_optimization.offload_optimizer.pipeline_write",
-        BOOLEAN_FALSE, TIME, STAGE_3,
+        BOOLEAN_FALSE, STAGE_3, .remark = "not modelled",
         .help = "write the previous sub-group to NVMe beside the step")
     ROW(OFFLOAD_OPTIMIZER_FAST_INIT, "zero_optimization.offload_optimizer.fast_init", BOOLEAN_FALSE,
         .remark = "concerns the start", .help = "faster first write to NVMe")
@@ -328,162 +315,12 @@ const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS] = {
         .fallback = "1.0", .least = 0, .most = 1, MEMORY_TIME, STAGE_3,
         .help = "share of the sub-groups stepped on the CPU")
     ROW(OFFLOAD_OPTIMIZER_SUPER, "zero_optimization.offload_optimizer.super_offload", BOOLEAN_FALSE,
-        TIME, STAGE_3,
+        STAGE_3, .remark = "not modelled",
         .help = "step on the CPU beside backward, for chips with a fast link to the host")
     ROW(OFFLOAD_OPTIMIZER_CONVERT, "zero_optimization.offload_optimizer.convert_grad_on_cpu",
-        BOOLEAN_TRUE, TIME, PARTITIONED, .help = "widen gradients on the CPU, not on the GPU")
+        BOOLEAN_TRUE, PARTITIONED, .remark = "not modelled",
+        .help = "widen gradients on the CPU, not on the GPU")
     ROW(OFFLOAD_OPTIMIZER_CORES, "zero_optimization.offload_optimizer.cpuadam_cores_perc",
-        .kind = ZP_DS_REAL, .fallback = "0.8", .least = 0, .most = 1, TIME, STAGE_3,
-        .help = "share of the CPU cores that super_offload steps with")
-    /* optimizer and schedule */
-    ROW(OPTIMIZER, "optimizer", .kind = ZP_DS_BLOCK_LOOSE,
-        .help = "the optimizer; no block: the one that the script passes")
-    ROW(OPTIMIZER_TYPE, "optimizer.type", .kind = ZP_DS_TEXT, MEMORY_TIME,
-        .help = "AdamW, Adam, Lamb, Adagrad, Lion, Muon or a torch optimizer: decides the states "
-            "per parameter")
-    ROW(OPTIMIZER_PARAMS, "optimizer.params", .kind = ZP_DS_BLOCK_FREE,
-        .help = "arguments of the optimizer")
-    ROW(OPTIMIZER_LR, "optimizer.params.lr", .kind = ZP_DS_REAL, .automatic = "learning_rate",
-        .remark = "arithmetic only", .help = "learning rate")
-    ROW(OPTIMIZER_BETAS, "optimizer.params.betas", .kind = ZP_DS_ANY,
-        .automatic = "adam_beta1 and adam_beta2", .remark = "arithmetic only",
-        .help = "decay rates of the moments")
-    ROW(OPTIMIZER_EPS, "optimizer.params.eps", .kind = ZP_DS_REAL, .automatic = "adam_epsilon",
-        .remark = "arithmetic only", .help = "guard of the division")
-    ROW(OPTIMIZER_WEIGHT_DECAY, "optimizer.params.weight_decay", .kind = ZP_DS_REAL,
-        .automatic = "weight_decay", .remark = "arithmetic only", .help = "weight decay")
-    ROW(OPTIMIZER_MAX_GRAD_NORM, "optimizer.params.max_grad_norm", .kind = ZP_DS_REAL,
-        .remark = "write gradient_clipping at the top level", .state = ZP_DS_DEPRECATED,
-        .help = "not an argument of the optimizer")
-    ROW(OPTIMIZER_LEGACY_FUSION, "optimizer.legacy_fusion", BOOLEAN_FALSE, .remark = "not modelled",
-        .help = "older fused step of the fp16 wrapper")
-    ROW(SCHEDULER, "scheduler", .kind = ZP_DS_BLOCK_LOOSE, .help = "learning rate schedule")
-    ROW(SCHEDULER_TYPE, "scheduler.type", .kind = ZP_DS_TEXT, .remark = "arithmetic only",
-        .help = "its class")
-    ROW(SCHEDULER_PARAMS, "scheduler.params", .kind = ZP_DS_BLOCK_FREE, .help = "its arguments")
-    ROW(SCHEDULER_MIN_LR, "scheduler.params.warmup_min_lr", .kind = ZP_DS_REAL, .automatic = "0",
-        .remark = "arithmetic only", .help = "learning rate at the start")
-    ROW(SCHEDULER_MAX_LR, "scheduler.params.warmup_max_lr", .kind = ZP_DS_REAL,
-        .automatic = "learning_rate", .remark = "arithmetic only",
-        .help = "learning rate after the warm-up")
-    ROW(SCHEDULER_WARMUP, "scheduler.params.warmup_num_steps", .kind = ZP_DS_COUNT, .unit = "steps",
-        .automatic = "warmup_steps", .remark = "arithmetic only", .help = "steps of the warm-up")
-    ROW(SCHEDULER_TOTAL, "scheduler.params.total_num_steps", .kind = ZP_DS_COUNT, .unit = "steps",
-        .automatic = "the number of training steps", .remark = "arithmetic only",
-        .help = "steps of the training")
-    /* disk and activations */
-    ROW(AIO, "aio", .kind = ZP_DS_BLOCK_LOOSE, .help = "asynchronous file access for NVMe offload")
-    ROW(AIO_BLOCK_SIZE, "aio.block_size", .kind = ZP_DS_COUNT, .unit = "bytes",
-        .fallback = "1048576", .least = 1, NO_LIMIT, MEMORY_TIME,
-        .help = "bytes of one request; smaller partitions stay in host memory")
-    ROW(AIO_QUEUE_DEPTH, "aio.queue_depth", .kind = ZP_DS_COUNT, .unit = "requests",
-        .fallback = "8", .least = 1, NO_LIMIT, TIME, .help = "requests in flight")
-    ROW(AIO_PARALLELISM, "aio.intra_op_parallelism", .kind = ZP_DS_COUNT, .unit = "threads",
-        .fallback = "1", .least = 1, NO_LIMIT, TIME,
-        .help = "threads for one transfer; also sets the alignment of the buffers")
-    ROW(AIO_SINGLE_SUBMIT, "aio.single_submit", BOOLEAN_FALSE, TIME,
-        .help = "submit requests one by one")
-    ROW(AIO_OVERLAP_EVENTS, "aio.overlap_events", BOOLEAN_TRUE, TIME,
-        .help = "submit and wait at the same time")
-    ROW(AIO_GDS, "aio.use_gds", BOOLEAN_FALSE, TIME, .help = "read from NVMe straight into the GPU")
-    ROW(AIO_THREAD_COUNT, "aio.thread_count", .kind = ZP_DS_COUNT, .unit = "threads",
-        .remark = "the code reads aio.intra_op_parallelism", .state = ZP_DS_UNREAD,
-        .help = "described in the documentation")
-    ROW(ACTIVATION, "activation_checkpointing", .kind = ZP_DS_BLOCK_LOOSE,
-        .help = "settings of the functions in deepspeed.checkpointing")
-    ROW(ACTIVATION_PARTITION, "activation_checkpointing.partition_activations", BOOLEAN_FALSE,
-        .remark = "only deepspeed.checkpointing reads it; the checkpointing of the model itself "
-            "is set in the training script",
-        .help = "split kept activations over model-parallel ranks")
-    ROW(ACTIVATION_CPU, "activation_checkpointing.cpu_checkpointing", BOOLEAN_FALSE,
-        .remark = "only deepspeed.checkpointing reads it; the checkpointing of the model itself "
-            "is set in the training script", .help = "move kept activations to host memory")
-    ROW(ACTIVATION_CONTIGUOUS, "activation_checkpointing.contiguous_memory_optimization",
-        BOOLEAN_FALSE,
-        .remark = "only deepspeed.checkpointing reads it; the checkpointing of the model itself "
-            "is set in the training script", .help = "keep them in one buffer")
-    ROW(ACTIVATION_NUMBER, "activation_checkpointing.number_checkpoints", .kind = ZP_DS_COUNT,
-        .remark = "only deepspeed.checkpointing reads it; the checkpointing of the model itself "
-            "is set in the training script", NULLABLE, .help = "checkpoints of one forward")
-    ROW(ACTIVATION_SYNCHRONIZE, "activation_checkpointing.synchronize_checkpoint_boundary",
-        BOOLEAN_FALSE,
-        .remark = "only deepspeed.checkpointing reads it; the checkpointing of the model itself "
-            "is set in the training script", .help = "synchronise the device at each checkpoint")
-    ROW(ACTIVATION_PROFILE, "activation_checkpointing.profile", BOOLEAN_FALSE,
-        .remark = "only deepspeed.checkpointing reads it; the checkpointing of the model itself "
-            "is set in the training script", .help = "time each checkpoint")
-    /* printing, monitoring and features outside the modelled step */
-    ROW(STEPS_PER_PRINT, "steps_per_print", .kind = ZP_DS_REAL, .unit = "steps", .remark = "prints",
-        NULLABLE, .help = "steps between two progress lines")
-    ROW(WALL_CLOCK, "wall_clock_breakdown", BOOLEAN_FALSE, .remark = "prints",
-        .help = "time the phases of a step")
-    ROW(MEMORY_BREAKDOWN, "memory_breakdown", BOOLEAN_FALSE, .remark = "prints",
-        .help = "print memory figures")
-    ROW(DUMP_STATE, "dump_state", BOOLEAN_FALSE, .remark = "prints",
-        .help = "print the state of the engine")
-    ROW(LOG_LEVEL, "log_level", .kind = ZP_DS_TEXT, .remark = "prints",
-        .help = "how much is logged")
-    ROW(DROP_LAST, "dataloader_drop_last", BOOLEAN_FALSE, .remark = "concerns the end of an epoch",
-        .help = "drop the last incomplete batch")
-    ROW(VOCABULARY_SIZE, "vocabulary_size", ELEMENTS, .remark = "a check", NULLABLE,
-        .help = "only compared with multiples of 8")
-    ROW(DATA_BEFORE_EXPERT, "use_data_before_expert_parallelism", BOOLEAN_FALSE,
-        .remark = "expert parallelism is not modelled",
-        .help = "order of the groups of expert parallelism")
-    ROW(DISABLE_PYTHON_GC, "disable_python_gc", BOOLEAN_FALSE, .remark = "not modelled",
-        .help = "switch the collector of Python off")
-    ROW(CHECKPOINT, "checkpoint", .kind = ZP_DS_ANY, .remark = "concerns saving",
-        .help = "how checkpoints are written")
-    ROW(FLOPS_PROFILER, "flops_profiler", .kind = ZP_DS_ANY, .remark = "prints",
-        .help = "profiler of one step")
-    ROW(TENSORBOARD, "tensorboard", .kind = ZP_DS_ANY, .remark = "prints", .help = "monitor")
-    ROW(WANDB, "wandb", .kind = ZP_DS_ANY, .remark = "prints", .help = "monitor")
-    ROW(COMET, "comet", .kind = ZP_DS_ANY, .remark = "prints", .help = "monitor")
-    ROW(CSV_MONITOR, "csv_monitor", .kind = ZP_DS_ANY, .remark = "prints", .help = "monitor")
-    ROW(COMMS_LOGGER, "comms_logger", .kind = ZP_DS_ANY, .remark = "prints",
-        .help = "log of collectives")
-    ROW(TIMERS, "timers", .kind = ZP_DS_ANY, .remark = "prints",
-        .help = "how the timers synchronise")
-    ROW(AUTOTUNING, "autotuning", .kind = ZP_DS_ANY, .remark = "not a run by itself",
-        .help = "search for stage and batch size")
-    ROW(DATA_EFFICIENCY, "data_efficiency", .kind = ZP_DS_ANY, .remark = "not modelled",
-        .help = "curriculum and token dropping")
-    ROW(DATASTATES, "datastates", .kind = ZP_DS_ANY, .remark = "concerns saving",
-        .help = "asynchronous checkpoints")
-    ROW(HYBRID_ENGINE, "hybrid_engine", .kind = ZP_DS_ANY, .remark = "not modelled",
-        .help = "generation inside training")
-    ROW(WEIGHT_QUANTIZATION, "weight_quantization", .kind = ZP_DS_ANY, .remark = "not modelled",
-        .help = "quantised inference")
-    ROW(COMPILE, "compile", .kind = ZP_DS_ANY, .remark = "not modelled",
-        .help = "torch.compile and DeepCompile")
-    ROW(PIPELINE, "pipeline", .kind = ZP_DS_ANY, .remark = "not modelled",
-        .help = "pipeline engine")
-    ROW(TENSOR_PARALLEL, "tensor_parallel", .kind = ZP_DS_ANY, .remark = "not modelled",
-        .help = "automatic tensor parallelism")
-    ROW(EXPERT_PARALLEL, "expert_parallel", .kind = ZP_DS_ANY, .remark = "not modelled",
-        .help = "automatic expert parallelism")
-    /* removed */
-    ROW(NEBULA, "nebula", .kind = ZP_DS_ANY,
-        .remark = "remove it; checkpoints are written by torch.save", .state = ZP_DS_REMOVED,
-        .help = "asynchronous checkpoints on Azure")
-    ROW(COMPRESSION, "compression_training", .kind = ZP_DS_ANY, .remark = "remove it",
-        .state = ZP_DS_REMOVED, .help = "pruning and quantisation in training")
-    ROW(QUANTIZE_TRAINING, "quantize_training", .kind = ZP_DS_ANY, .remark = "remove it",
-        .state = ZP_DS_REMOVED, .help = "mixture of quantisation")
-    ROW(SPARSE_GRADIENTS, "sparse_gradients", .kind = ZP_DS_ANY,
-        .remark = "remove it; embeddings built with sparse=True need no flag",
-        .state = ZP_DS_REMOVED, .help = "sparse reduction of embedding gradients")
-    ROW(EIGENVALUE, "eigenvalue", .kind = ZP_DS_ANY, .remark = "remove it", .state = ZP_DS_REMOVED,
-        .help = "eigenvalues for the mixture of quantisation")
-    ROW(SPARSE_ATTENTION, "sparse_attention", .kind = ZP_DS_ANY, .remark = "remove it",
-        .state = ZP_DS_REMOVED, .help = "sparse attention kernels")
-    ROW(ELASTICITY, "elasticity", .kind = ZP_DS_ANY, .remark = "set the batch keys directly",
-        .state = ZP_DS_REMOVED, .help = "batch sizes for a range of ranks")
-    ROW(GRAPH_HARVESTING, "graph_harvesting", .kind = ZP_DS_ANY, .remark = "remove it",
-        .state = ZP_DS_REMOVED, .help = "CUDA graphs")
-    ROW(CURRICULUM, "curriculum_learning", .kind = ZP_DS_ANY,
-        .remark = "use data_efficiency.data_sampling.curriculum_learning", .state = ZP_DS_REMOVED,
-        .help = "curriculum learning of the oldest format")
-    ROW(LAYER_DROP, "progressive_layer_drop", .kind = ZP_DS_ANY, .remark = "remove it",
-        .state = ZP_DS_REMOVED, .help = "progressive layer dropping")
+        .kind = ZP_DS_REAL, .fallback = "0.8", .least = 0, .most = 1, STAGE_3,
+        .remark = "not modelled", .help = "share of the CPU cores that super_offload steps with")
 };

@@ -1,6 +1,10 @@
-/* The rows behind ds_schema.h, indexed by ZpDsKey.  Only ds_schema.c reads them. */
+/* The rows behind ds_schema.h and the words that keep them short.  Only ds_schema.c and the
+ * tables themselves include it. */
 #pragma once
 
 #include "scenarios/ds_schema.h"
 
-extern const ZpDsEntry zp_ds_table[ZP_N_DS_KEYS];
+/* Indexed by key: batch, precision, zero_optimization. */
+extern const ZpDsEntry zp_ds_table_core[ZP_DS_OPTIMIZER];
+/* Indexed by key - ZP_DS_OPTIMIZER: the rest. */
+extern const ZpDsEntry zp_ds_table_other[ZP_N_DS_KEYS - ZP_DS_OPTIMIZER];

@@ -92,7 +92,7 @@ read_strategy(const ZpFsdpReader *reader)
     if (newer && newer->kind == ZP_TREE_STRING && !given(reader, strategy.path))
         strategy.path = reshard.path;
     if (zp_fsdp_reader_choice(reader, &strategy, strategies, 1, &index))
-        config->strategy = (ZpFsdpStrategy)(index + ZP_FSDP_FULL_SHARD);
+        config->strategy = (ZpFsdpSharding)(index + ZP_FSDP_FULL_SHARD);
     if (newer && newer->kind == ZP_TREE_BOOLEAN) {
         reshard.remark = "no effect with fsdp_version 1";
         zp_fsdp_reader_take(reader, &reshard, NULL);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 const char *
-zp_fsdp_config_strategy_name(ZpFsdpStrategy strategy)
+zp_fsdp_config_strategy_name(ZpFsdpSharding strategy)
 {
     static const char *const names[] = {
         NULL, "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2",
@@ -174,6 +174,7 @@ zp_fsdp_config_parse(ZpFsdpSource source, const char *file, const char *text, gs
     config->strategy = ZP_FSDP_FULL_SHARD;
     config->reshard_after_forward = TRUE;
     config->limit_all_gathers = TRUE;
+    config->backward_prefetch = ZP_FSDP_PREFETCH_NONE;
     config->use_orig_params = TRUE;
     config->rows = zp_import_row_list_new();
     config->messages = zp_import_message_list_new(file);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "models/dtype.h"
+#include "models/fsdp.h"
 #include "scenarios/ds_config.h"
 
 typedef enum {
@@ -19,7 +20,7 @@ typedef enum {
     ZP_FSDP_NO_SHARD,
     ZP_FSDP_HYBRID_SHARD,
     ZP_FSDP_HYBRID_SHARD_ZERO2,
-} ZpFsdpStrategy;
+} ZpFsdpSharding;
 
 typedef enum {
     ZP_FSDP_WRAP_NONE,    /* one unit: the whole model */
@@ -27,8 +28,6 @@ typedef enum {
     ZP_FSDP_WRAP_SIZE,    /* modules of at least `wrap_elements` */
     ZP_FSDP_WRAP_TITAN,   /* embedding; each block; norm with head; nothing left in the root */
 } ZpFsdpWrap;
-
-typedef enum { ZP_FSDP_PREFETCH_NONE, ZP_FSDP_PREFETCH_PRE, ZP_FSDP_PREFETCH_POST } ZpFsdpPrefetch;
 
 typedef enum {
     ZP_FSDP_CHECKPOINT_NONE,
@@ -44,7 +43,7 @@ typedef struct {
     gint64 world;            /* ranks; 0: not said */
     gint64 shard_degree;     /* ranks of a shard group; 0: not said, -1: all that are left */
     gint64 replicate_degree; /* copies; 0: not said */
-    ZpFsdpStrategy strategy; /* set for version 2 as well */
+    ZpFsdpSharding strategy; /* set for version 2 as well */
     gboolean reshard_after_forward;
     ZpFsdpWrap wrap;
     GStrv wrap_classes; /* NULL: none named */
@@ -74,4 +73,4 @@ ZpFsdpConfig *zp_fsdp_config_parse(ZpFsdpSource source, const char *file, const 
                                    gsize length, const ZpFsdpContext *context);
 void zp_fsdp_config_free(ZpFsdpConfig *config);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpFsdpConfig, zp_fsdp_config_free)
-const char *zp_fsdp_config_strategy_name(ZpFsdpStrategy strategy); /* "FULL_SHARD" */
+const char *zp_fsdp_config_strategy_name(ZpFsdpSharding strategy); /* "FULL_SHARD" */

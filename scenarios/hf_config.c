@@ -1,6 +1,8 @@
 #include "scenarios/hf_config.h"
 
 #include "models/architecture_build.h"
+#include "models/names.h"
+#include "models/nearest.h"
 #include "scenarios/hf_read.h"
 #include "scenarios/hf_scan.h"
 
@@ -86,6 +88,23 @@ append_hint(GString *message, JsonObject *root)
             type);
 }
 
+/* The nearest model_type, where one is near. */
+static void
+append_nearest(GString *message, const char *type)
+{
+    g_autoptr(GPtrArray) all = zp_families_load_all();
+    g_autoptr(GPtrArray) types = g_ptr_array_new();
+    for (guint i = 0; i < all->len; i++) {
+        const ZpFamily *family = g_ptr_array_index(all, i);
+        for (gsize t = 0; family->types[t]; t++)
+            g_ptr_array_add(types, (gpointer)family->types[t]);
+    }
+    const char *nearest =
+        zp_nearest_find_among(type, (const char *const *)types->pdata, types->len);
+    if (nearest != NULL)
+        g_string_append_printf(message, "; the nearest known is '%s'", nearest);
+}
+
 static ZpFamily *
 choose_family(JsonObject *root, const char *text, GError **error)
 {
@@ -106,6 +125,7 @@ choose_family(JsonObject *root, const char *text, GError **error)
                     "line %d: %s '%s' is not a transformer that is modelled; give its "
                     "total_parameters in place of config",
                     line, type ? "model_type" : "architecture", shown);
+    append_nearest(message, shown);
     append_hint(message, root);
     g_set_error_literal(error, ZP_HF_ERROR, ZP_HF_ERROR_UNSUPPORTED, message->str);
     return NULL;

@@ -12,7 +12,7 @@ static gboolean
 fail(GError **error, ZpQuantityError code, const char *text, const char *what)
 {
     g_autofree char *valid = g_utf8_make_valid(text, (gssize)strnlen(text, ZP_QUANTITY_MAX_TEXT));
-    g_set_error(error, ZP_QUANTITY_ERROR, code, "'%s': %s", valid, what);
+    g_set_error(error, ZP_QUANTITY_ERROR, (gint)code, "'%s': %s", valid, what);
     return FALSE;
 }
 
@@ -72,6 +72,10 @@ zp_quantity_number_scan(const char *text, ZpQuantityNumber *number, GError **err
     const char *c = text + strspn(text, " \t");
     if (strnlen(text, ZP_QUANTITY_MAX_TEXT + 1) > ZP_QUANTITY_MAX_TEXT) {
         fail(error, ZP_QUANTITY_ERROR_SYNTAX, text, "too long for a quantity");
+        return NULL;
+    }
+    if (!g_utf8_validate(text, -1, NULL)) {
+        fail(error, ZP_QUANTITY_ERROR_SYNTAX, text, "not UTF-8 text");
         return NULL;
     }
     if (*c == '-' || *c == '+') {

@@ -5,7 +5,7 @@
 
 #include <glib/gstdio.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario_resolve.h"
 #include "scenarios/scenario_text.h"
 #include "scenarios/sweep_axis.h"
@@ -14,9 +14,9 @@ static void
 clear_axis(gpointer data)
 {
     ZpScenarioAxis *axis = data;
-    g_free((char *)(guintptr)axis->key);
-    g_free((char *)(guintptr)axis->text);
-    g_free((char *)(guintptr)axis->origin);
+    g_free((char *)(gpointer)axis->key);
+    g_free((char *)(gpointer)axis->text);
+    g_free((char *)(gpointer)axis->origin);
 }
 
 static ZpScenario *
@@ -158,11 +158,11 @@ static void
 apply_text(ZpScenario *scenario, const ZpScenarioText *text, ZpScenarioProblems *problems)
 {
     guint next = 0;
-    for (guint g = 0; g < text->groups->len; g++) {
+    for (guint g = 0; g < text->groups->len && !zp_scenario_problems_full(problems); g++) {
         const ZpScenarioTextGroup *group = &g_array_index(text->groups, ZpScenarioTextGroup, g);
         ZpScenarioLayer *layer = NULL;
         gboolean known = open_group(scenario, group, problems, &layer);
-        for (; next < text->entries->len; next++) {
+        for (; next < text->entries->len && !zp_scenario_problems_full(problems); next++) {
             const ZpScenarioTextEntry *entry =
                 &g_array_index(text->entries, ZpScenarioTextEntry, next);
             if (entry->group != g)

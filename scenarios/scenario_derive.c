@@ -1,7 +1,7 @@
 /* The rules behind "auto", in the order in which one needs another. */
 #include <string.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario_resolve.h"
 
 static const char *
@@ -55,6 +55,41 @@ find_runtime(ZpScenarioResolve *resolve)
     complain_unknown(resolve, ZP_KEY_RUNTIME, "runtime", names);
 }
 
+/* Keys of a framework's section play a part under its runtime alone. */
+static void
+mark_frameworks(ZpScenarioResolve *resolve)
+{
+    static const struct {
+        ZpSchemaId first, last;
+        const char *runtimes[4];
+    } sections[] = {
+        {ZP_KEY_DS_CONTIGUOUS, ZP_KEY_DS_NVME_WRITE, {"deepspeed"}},
+        {ZP_KEY_FS_OPTIMIZER, ZP_KEY_FS_VIEW, {"fsdp2", "fsdp1", "ddp"}},
+    };
+    const char *runtime = text_of(resolve, ZP_KEY_RUNTIME);
+    for (gsize s = 0; s < G_N_ELEMENTS(sections); s++) {
+        gboolean present = g_strv_contains(sections[s].runtimes, runtime);
+        for (int id = (int)sections[s].first; id <= (int)sections[s].last; id++) {
+            resolve->state->effective[id].present = present;
+            if (!present && zp_scenario_resolve_given(resolve, (ZpSchemaId)id))
+                zp_scenario_resolve_warn(resolve, (ZpSchemaId)id,
+                                         "has no effect under the runtime %s", runtime);
+        }
+    }
+}
+
+static void
+derive_frameworks(ZpScenarioResolve *resolve)
+{
+    mark_frameworks(resolve);
+    if (!zp_scenario_resolve_given(resolve, ZP_KEY_DS_OVERLAP)) {
+        gboolean present = resolve->state->effective[ZP_KEY_DS_OVERLAP].present;
+        zp_scenario_resolve_put(resolve, ZP_KEY_DS_OVERLAP, integer_of(resolve, ZP_KEY_STAGE) == 3,
+                                NULL);
+        resolve->state->effective[ZP_KEY_DS_OVERLAP].present = present;
+    }
+}
+
 static void
 derive_precision(ZpScenarioResolve *resolve)
 {
@@ -68,11 +103,17 @@ derive_precision(ZpScenarioResolve *resolve)
     zp_scenario_resolve_put(resolve, ZP_KEY_COMPUTE, computes ? gathered : ZP_DTYPE_BF16, NULL);
     if (resolve->optimizer == NULL)
         return;
-    gboolean master = bits < 32 && resolve->optimizer->master;
+    gboolean master = zp_optimizer_keeps_master(resolve->optimizer, parameter, ZP_DTYPE_FP32);
     zp_scenario_resolve_put(resolve, ZP_KEY_MASTER, master ? ZP_DTYPE_FP32 : ZP_DTYPE_NONE, NULL);
+    ZpDtype asked = (ZpDtype)integer_of(resolve, ZP_KEY_MASTER);
+    if (asked != ZP_DTYPE_NONE && !zp_optimizer_keeps_master(resolve->optimizer, parameter, asked))
+        zp_scenario_resolve_warn(
+            resolve, ZP_KEY_MASTER, "has no effect: %s keeps no %s copy beside %s parameters",
+            resolve->optimizer->name, zp_dtype_name(asked), zp_dtype_name(parameter));
     /* An optimizer without moments has no format for them; any legal one does. */
-    ZpDtype moments =
-        resolve->optimizer->moments != ZP_DTYPE_NONE ? resolve->optimizer->moments : ZP_DTYPE_FP32;
+    ZpDtype moments = zp_optimizer_moments(resolve->optimizer, parameter);
+    if (moments == ZP_DTYPE_NONE)
+        moments = ZP_DTYPE_FP32;
     zp_scenario_resolve_put(resolve, ZP_KEY_MOMENTS, moments, NULL);
 }
 
@@ -118,5 +159,6 @@ zp_scenario_derive(ZpScenarioResolve *resolve)
     gint64 prefetch = integer_of(resolve, ZP_KEY_PREFETCH);
     zp_scenario_resolve_put(resolve, ZP_KEY_PREFETCH_FORWARD, prefetch, NULL);
     zp_scenario_resolve_put(resolve, ZP_KEY_PREFETCH_BACKWARD, prefetch, NULL);
+    derive_frameworks(resolve);
     zp_scenario_derive_hardware(resolve);
 }

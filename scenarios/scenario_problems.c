@@ -39,7 +39,7 @@ zp_scenario_problems_add(ZpScenarioProblems *problems, ZpScenarioError code, con
                          const char *format, ...)
 {
     if (problems->messages->len == MAX_MESSAGES) {
-        problems->n_dropped++;
+        problems->dropped = TRUE;
         return;
     }
     if (problems->messages->len == 0)
@@ -50,6 +50,12 @@ zp_scenario_problems_add(ZpScenarioProblems *problems, ZpScenarioError code, con
     va_end(arguments);
     g_autofree char *line = g_strconcat(where ? where : problems->name, ": ", what, NULL);
     g_ptr_array_add(problems->messages, zp_scenario_problems_printable(line));
+}
+
+gboolean
+zp_scenario_problems_full(const ZpScenarioProblems *problems)
+{
+    return problems->dropped;
 }
 
 gboolean
@@ -67,9 +73,8 @@ zp_scenario_problems_raise(const ZpScenarioProblems *problems, GError **error)
     for (guint i = 0; i < problems->messages->len; i++)
         g_string_append_printf(all, "%s%s", i > 0 ? "\n" : "",
                                (const char *)g_ptr_array_index(problems->messages, i));
-    if (problems->n_dropped > 0)
-        g_string_append_printf(all, "\n%s: and %u more errors", problems->name,
-                               problems->n_dropped);
+    if (problems->dropped)
+        g_string_append_printf(all, "\n%s: and more", problems->name);
     g_set_error_literal(error, ZP_SCENARIO_ERROR, (int)problems->first, all->str);
     return FALSE;
 }

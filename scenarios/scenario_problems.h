@@ -6,7 +6,7 @@
 typedef struct {
     char *name;          /* of the file, printable */
     GPtrArray *messages; /* in the order found */
-    guint n_dropped;
+    gboolean dropped;    /* there were more */
     ZpScenarioError first;
 } ZpScenarioProblems;
 
@@ -17,6 +17,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ZpScenarioProblems, zp_scenario_problems_clear)
 /* `where`: "FILE:LINE" or "--set"; NULL: the file as a whole. */
 void zp_scenario_problems_add(ZpScenarioProblems *problems, ZpScenarioError code, const char *where,
                               const char *format, ...) G_GNUC_PRINTF(4, 5);
+/* No room for another message: reading on would only cost time. */
+gboolean zp_scenario_problems_full(const ZpScenarioProblems *problems);
 gboolean zp_scenario_problems_any(const ZpScenarioProblems *problems);
 /* FALSE and `error` set if there are problems, else TRUE. */
 gboolean zp_scenario_problems_raise(const ZpScenarioProblems *problems, GError **error);

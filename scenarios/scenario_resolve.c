@@ -76,7 +76,7 @@ start(ZpScenarioResolve *resolve)
         } else if (resolve->base != NULL && !resolve->base->state->settings[id].given) {
             effective->value = resolve->base->state->effective[id].value;
         } else if (key->fallback != NULL && key->rule == NULL && key->kind == ZP_SCHEMA_TEXT) {
-            effective->value.text = (char *)(guintptr)key->fallback;
+            effective->value.text = (char *)(gpointer)key->fallback;
         } else if (key->fallback != NULL && key->rule == NULL) {
             gboolean ok = zp_schema_parse(key, key->fallback, &effective->value, NULL);
             g_assert(ok);
@@ -86,18 +86,39 @@ start(ZpScenarioResolve *resolve)
 }
 
 static void
+store_leaf_classes(ZpScenarioState *state)
+{
+    const char *text = state->effective[ZP_KEY_DS_LEAF_CLASSES].value.text;
+    if (strcmp(text, "none") == 0)
+        return;
+    state->leaf_classes = g_strsplit(text, ",", -1);
+    for (char **name = state->leaf_classes; *name != NULL; name++)
+        g_strstrip(*name);
+    state->deepspeed.leaf_classes = (const char *const *)state->leaf_classes;
+}
+
+static void
 store(ZpScenarioResolve *resolve)
 {
     ZpScenario *scenario = resolve->scenario;
     ZpJob *job = &scenario->job;
+    ZpScenarioState *state = resolve->state;
+    zp_deepspeed_init(&state->deepspeed);
+    state->fsdp = *zp_fsdp_defaults();
+    ZpSchemaPlaces places = {job, &state->deepspeed, &state->fsdp};
     for (int id = 0; id < ZP_N_KEYS; id++)
-        zp_schema_store(zp_schema_key((ZpSchemaId)id), &resolve->state->effective[id].value, job);
+        zp_schema_store(zp_schema_key((ZpSchemaId)id), &state->effective[id].value, &places);
+    store_leaf_classes(state);
+    job->deepspeed = &state->deepspeed;
+    job->fsdp = &state->fsdp;
     if (job->simulation.simulated_ranks == 0)
         job->simulation.simulated_ranks = job->world.ranks;
     if (job->simulation.slow_rank == ZP_MODEL_NONE)
         job->simulation.slow_ppm = 1000000;
     job->runtime = resolve->runtime->name;
     job->optimizer = resolve->optimizer;
+    if (!zp_optimizer_keeps_master(job->optimizer, job->precision.parameter, job->precision.master))
+        job->precision.master = ZP_DTYPE_NONE;
     job->model = scenario->model = resolve->state->model->model;
     scenario->name = resolve->state->effective[ZP_KEY_NAME].value.text;
     scenario->path = resolve->state->path;

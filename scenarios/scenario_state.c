@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario_text.h"
 
 static void
@@ -67,6 +67,7 @@ zp_scenario_state_free(ZpScenarioState *state)
     for (int k = 0; k < ZP_N_KEYS; k++)
         clear_setting(&state->settings[k]);
     g_ptr_array_unref(state->layers);
+    g_strfreev(state->leaf_classes);
     if (g_atomic_ref_count_dec(&state->hardware->references)) {
         zp_hardware_free(state->hardware->hardware);
         g_free(state->hardware);

@@ -58,8 +58,11 @@ struct _ZpScenarioState {
     GPtrArray *layers; /* ZpScenarioLayer; never changed while shared */
     ZpScenarioHardware *hardware;
     ZpScenarioModel *model;
-    gint32 n_units; /* as wrapped; 0: not counted */
-    char *path;     /* strings that ZpScenario shows */
+    ZpDeepspeed deepspeed; /* what job.deepspeed points to */
+    ZpFsdp fsdp;
+    char **leaf_classes; /* deepspeed.leaf_classes points here */
+    gint32 n_units;      /* as wrapped; 0: not counted */
+    char *path;          /* strings that ZpScenario shows */
     char *name;
 };
 

@@ -166,7 +166,7 @@ read_lines(Scan *scan, const char *text, gsize length)
     const char *end = text + length;
     if (length >= 3 && memcmp(text, byte_order_mark, 3) == 0)
         text += 3;
-    while (text < end) {
+    while (text < end && !zp_scenario_problems_full(scan->problems)) {
         const char *stop = memchr(text, '\n', (gsize)(end - text));
         gsize n = (gsize)((stop ? stop : end) - text);
         scan->line++;

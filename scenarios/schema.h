@@ -4,6 +4,8 @@
  * repeated: each group [layer NAME] has its own. */
 #pragma once
 
+#include "models/deepspeed.h"
+#include "models/fsdp.h"
 #include "models/job.h"
 #include "scenarios/quantity.h"
 
@@ -73,6 +75,76 @@ typedef enum {
     ZP_KEY_OVERLAP,
     ZP_KEY_RESHARD,
 
+    ZP_KEY_DS_CONTIGUOUS,
+    ZP_KEY_DS_REDUCE_SCATTER,
+    ZP_KEY_DS_MULTI_RANK,
+    ZP_KEY_DS_ROUND_ROBIN,
+    ZP_KEY_DS_OVERLAP,
+    ZP_KEY_DS_REDUCE_BUCKET,
+    ZP_KEY_DS_ALLGATHER_BUCKET,
+    ZP_KEY_DS_SUB_GROUP,
+    ZP_KEY_DS_PREFETCH_BUCKET,
+    ZP_KEY_DS_MAX_LIVE,
+    ZP_KEY_DS_MAX_REUSE,
+    ZP_KEY_DS_PARAM_PERSISTENCE,
+    ZP_KEY_DS_MODEL_PERSISTENCE,
+    ZP_KEY_DS_GRANULARITY,
+    ZP_KEY_DS_ALL_REDUCE_FETCH,
+    ZP_KEY_DS_SEQUENTIAL,
+    ZP_KEY_DS_EFFICIENT_LINEAR,
+    ZP_KEY_DS_LEAF_CLASSES,
+    ZP_KEY_DS_HPZ,
+    ZP_KEY_DS_QUANTIZED_WEIGHTS,
+    ZP_KEY_DS_QUANTIZED_FROZEN,
+    ZP_KEY_DS_QUANTIZED_GRADIENTS,
+    ZP_KEY_DS_MICS,
+    ZP_KEY_DS_MICS_HIERARCHICAL,
+    ZP_KEY_DS_OFFLOAD_PARAM,
+    ZP_KEY_DS_OFFLOAD_PARAM_PIN,
+    ZP_KEY_DS_OFFLOAD_PARAM_BUFFERS,
+    ZP_KEY_DS_OFFLOAD_PARAM_BUFFER,
+    ZP_KEY_DS_OFFLOAD_PARAM_CPU,
+    ZP_KEY_DS_OFFLOAD_OPTIMIZER,
+    ZP_KEY_DS_OFFLOAD_OPTIMIZER_PIN,
+    ZP_KEY_DS_OFFLOAD_OPTIMIZER_BUFFERS,
+    ZP_KEY_DS_OFFLOAD_OPTIMIZER_RATIO,
+    ZP_KEY_DS_PINNED_POWER,
+    ZP_KEY_DS_ACCUMULATION,
+    ZP_KEY_DS_COMMUNICATION,
+    ZP_KEY_DS_CLIPPING,
+    ZP_KEY_DS_OVERFLOW,
+    ZP_KEY_DS_IMMEDIATE,
+    ZP_KEY_DS_ADAM,
+    ZP_KEY_DS_ZERO_INIT,
+    ZP_KEY_DS_COLD,
+    ZP_KEY_DS_CPU_ADAM_RATE,
+    ZP_KEY_DS_NVME_READ,
+    ZP_KEY_DS_NVME_WRITE,
+
+    ZP_KEY_FS_OPTIMIZER,
+    ZP_KEY_FS_SET_TO_NONE,
+    ZP_KEY_FS_FIRST_STEP,
+    ZP_KEY_FS_REDUCE_UNSET,
+    ZP_KEY_FS_RESHARD,
+    ZP_KEY_FS_ROOT_RESHARD,
+    ZP_KEY_FS_FORWARD_PREFETCH,
+    ZP_KEY_FS_BACKWARD_PREFETCH,
+    ZP_KEY_FS_EMBEDDING_UNSHARD,
+    ZP_KEY_FS_RS_BUFFERS,
+    ZP_KEY_FS_SYNC,
+    ZP_KEY_FS_ALL_REDUCE,
+    ZP_KEY_FS_RESHARD_BACKWARD,
+    ZP_KEY_FS_CPU_OFFLOAD,
+    ZP_KEY_FS_PIN,
+    ZP_KEY_FS_CHECKPOINT_OUTSIDE,
+    ZP_KEY_FS_SHARD_GRAD_OP,
+    ZP_KEY_FS_PREFETCH,
+    ZP_KEY_FS_NEXT_FORWARD,
+    ZP_KEY_FS_LIMIT,
+    ZP_KEY_FS_ORIG,
+    ZP_KEY_FS_BUCKET,
+    ZP_KEY_FS_VIEW,
+
     ZP_KEY_GPU,
     ZP_KEY_MEMORY,
     ZP_KEY_FLOPS,
@@ -130,6 +202,9 @@ typedef struct {
     const char *help;
 } ZpSchemaChoice;
 
+/* Where a value goes. */
+typedef enum { ZP_SCHEMA_IN_JOB, ZP_SCHEMA_IN_DEEPSPEED, ZP_SCHEMA_IN_FSDP } ZpSchemaPlace;
+
 /* What a key accepts is its kind, its range and one extra word. */
 typedef struct {
     ZpSchemaId id;
@@ -147,7 +222,8 @@ typedef struct {
     gboolean shapes_model;         /* another value means another ZpModel */
     const char *help;              /* one line */
     const char *example;           /* parses */
-    gsize offset, size;            /* where it goes in ZpJob; size 0: set by hand */
+    ZpSchemaPlace place;
+    gsize offset, size; /* where it goes in that struct; size 0: set by hand */
 } ZpSchemaKey;
 
 /* A value of any kind. */
@@ -184,8 +260,14 @@ gboolean zp_schema_value_equal(const ZpSchemaKey *key, const ZpSchemaValue *a,
 void zp_schema_value_copy(ZpSchemaValue *to, const ZpSchemaValue *from);
 void zp_schema_value_clear(ZpSchemaValue *value);
 
-/* Writes the value into the job, where the key has a place there. */
-void zp_schema_store(const ZpSchemaKey *key, const ZpSchemaValue *value, ZpJob *job);
+/* Writes the value where the key has its place. */
+typedef struct {
+    ZpJob *job;
+    ZpDeepspeed *deepspeed;
+    ZpFsdp *fsdp;
+} ZpSchemaPlaces;
+void zp_schema_store(const ZpSchemaKey *key, const ZpSchemaValue *value,
+                     const ZpSchemaPlaces *places);
 
 /* A libFuzzer dictionary of all names and choices. */
 void zp_schema_dictionary(GString *out);

@@ -3,6 +3,7 @@
 #include "models/architecture.h"
 #include "scenarios/scenario.h"
 #include "scenarios/schema.h"
+#include "scenarios/schema_frameworks.h"
 
 #define ROW(id_, section_, key_, ...) \
     [ZP_KEY_##id_] = {.id = ZP_KEY_##id_, .section = section_, .key = key_, __VA_ARGS__}
@@ -62,6 +63,38 @@ static const ZpSchemaChoice wraps[] = {
 static const ZpSchemaChoice outers[] = {
     {"own", ZP_OUTER_OWN, "embedding and head (with the final norm) are units of their own"},
     {"root", ZP_OUTER_ROOT, "one unit, gathered from first to last use"},
+    {0},
+};
+
+static const ZpSchemaChoice ds_devices[] = {
+    {"none", ZP_DS_NOWHERE, "on the device"},
+    {"cpu", ZP_DS_CPU, "in host memory"},
+    {"nvme", ZP_DS_NVME, "on NVMe (stage 3)"},
+    {0},
+};
+static const ZpSchemaChoice ds_adams[] = {
+    {"default", ZP_DS_DEFAULT_ADAM, "fused on the device, CPU Adam when offloaded"},
+    {"fused", ZP_DS_FUSED_ADAM, "FusedAdam: no temporaries"},
+    {"torch", ZP_DS_TORCH_ADAM, "torch.optim.AdamW, one tensor at a time"},
+    {"cpu", ZP_DS_CPU_ADAM, "DeepSpeedCPUAdam"},
+    {0},
+};
+static const ZpSchemaChoice fs_optimizers[] = {
+    {"foreach", ZP_FSDP_OPTIMIZER_FOREACH, "PyTorch's choice on a GPU: a list of temporaries"},
+    {"fused", ZP_FSDP_OPTIMIZER_FUSED, "no temporaries"},
+    {"forloop", ZP_FSDP_OPTIMIZER_FORLOOP, "temporaries of one parameter at a time"},
+    {0},
+};
+static const ZpSchemaChoice fs_choices[] = {
+    {"default", ZP_FSDP_AUTO, "as PyTorch or the stage has it"},
+    {"no", ZP_FSDP_NO, "no"},
+    {"yes", ZP_FSDP_YES, "yes"},
+    {0},
+};
+static const ZpSchemaChoice fs_prefetches[] = {
+    {"pre", ZP_FSDP_PREFETCH_PRE, "before a unit's backward (BACKWARD_PRE)"},
+    {"post", ZP_FSDP_PREFETCH_POST, "after it (BACKWARD_POST)"},
+    {"none", ZP_FSDP_PREFETCH_NONE, "never"},
     {0},
 };
 
@@ -210,6 +243,9 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("Reductions run beside backward; otherwise backward waits for each", "true")),
     ROW(RESHARD, "zero", "reshard_after_forward", BOOL, BY("true"), TO(zero.reshard_after_forward),
         MEANS("Stage 3 frees a unit after its forward and gathers it again for backward", "true")),
+
+    ROWS_DEEPSPEED,
+    ROWS_FSDP,
 
     ROW(GPU, "device", "gpu", TEXT, BY("A100-SXM-80"),
         MEANS("GPU by name; `zeropeak list gpus` shows them", "H100-SXM-80")),

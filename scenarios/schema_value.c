@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/schema.h"
 
 static gboolean
@@ -185,12 +185,26 @@ zp_schema_value_clear(ZpSchemaValue *value)
     g_clear_pointer(&value->text, g_ref_string_release);
 }
 
-void
-zp_schema_store(const ZpSchemaKey *key, const ZpSchemaValue *value, ZpJob *job)
+static char *
+place_of(const ZpSchemaKey *key, const ZpSchemaPlaces *places)
 {
-    char *target = (char *)job + key->offset;
+    switch (key->place) {
+    case ZP_SCHEMA_IN_JOB:
+        return (char *)places->job;
+    case ZP_SCHEMA_IN_DEEPSPEED:
+        return (char *)places->deepspeed;
+    case ZP_SCHEMA_IN_FSDP:
+        return (char *)places->fsdp;
+    }
+    g_assert_not_reached();
+}
+
+void
+zp_schema_store(const ZpSchemaKey *key, const ZpSchemaValue *value, const ZpSchemaPlaces *places)
+{
     if (key->size == 0)
         return;
+    char *target = place_of(key, places) + key->offset;
     gboolean real = key->kind == ZP_SCHEMA_BANDWIDTH || key->kind == ZP_SCHEMA_FLOPS ||
                     key->kind == ZP_SCHEMA_RATIO;
     if (real && key->size == sizeof(double)) {

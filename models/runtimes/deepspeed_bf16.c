@@ -22,7 +22,7 @@ begin(ZpDsProgram *program)
     ZpDs *ds = &program->ds;
     StageBf16 *state = g_new0(StageBf16, 1);
     program->state = state;
-    state->groups = g_new0(ZpDsFlatGroup, program->n_groups);
+    state->groups = g_new0(ZpDsFlatGroup, (gsize)program->n_groups);
     zp_ds_program_broadcast_model(program);
     for (gint32 g = 0; g < program->n_groups; g++) {
         g_autoptr(GArray) ids = zp_ds_program_group(program, g);
@@ -32,18 +32,18 @@ begin(ZpDsProgram *program)
         ZpDsFlatGroup *group = &state->groups[g];
         zp_ds_flat_group_init(group, elements, (gint32)ids->len, ds->ranks, FALSE);
         zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
-                   zp_ds_bytes((int)ds->model, group->flat_elements));
+                   zp_ds_bytes(ds->model, group->flat_elements));
         zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_MASTER, ZP_ROLE_SHARD,
-                   zp_ds_bytes((int)ds->master, group->slice_elements));
+                   zp_ds_bytes(ds->master, group->slice_elements));
         zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_ACCUMULATOR,
-                   zp_ds_bytes((int)ds->accumulate, group->flat_elements));
+                   zp_ds_bytes(ds->accumulate, group->flat_elements));
         if (!program->first_step)
             zp_ds_program_make_moments(program, group->slice_elements, FALSE);
     }
     for (gint32 id = 0; id < (gint32)program->tree->parameters->len; id++)
         if (!zp_ds_tree_parameter(program->tree, id)->trainable)
             zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
-                       zp_ds_bytes((int)ds->model, zp_ds_program_elements(program, id)));
+                       zp_ds_bytes(ds->model, zp_ds_program_elements(program, id)));
 }
 
 /* fp32 += bf16, then the bf16 gradient is zeroed but kept. */
@@ -53,8 +53,7 @@ accumulate(ZpDsProgram *program, gint32 id)
     ZpDs *ds = &program->ds;
     gint64 n = zp_ds_program_elements(program, id);
     zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE,
-                        2 * zp_ds_bytes((int)ds->accumulate, n) +
-                            2 * zp_ds_bytes((int)ds->model, n));
+                        2 * zp_ds_bytes(ds->accumulate, n) + 2 * zp_ds_bytes(ds->model, n));
 }
 
 static void
@@ -72,16 +71,14 @@ reduce(ZpDsProgram *program, gint64 elements)
     gint32 cast = ds->communicate == ds->accumulate
                       ? ZP_TAPE_NONE
                       : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_ALL_REDUCE_INPUT,
-                                   zp_ds_bytes((int)ds->communicate, elements));
-    zp_ds_memory_kernel(ds, stream,
-                        zp_ds_bytes((int)ds->accumulate, elements) +
-                            zp_ds_bytes((int)ds->communicate, elements));
-    ZpDsCollective all_reduce = {ZP_KIND_ALL_REDUCE, elements, (int)ds->communicate,
+                                   zp_ds_bytes(ds->communicate, elements));
+    zp_ds_memory_kernel(
+        ds, stream, zp_ds_bytes(ds->accumulate, elements) + zp_ds_bytes(ds->communicate, elements));
+    ZpDsCollective all_reduce = {ZP_KIND_ALL_REDUCE, elements, ds->communicate,
                                  ZP_DS_GROUP_WORLD,  stream,   0};
     zp_ds_collective(ds, &all_reduce);
-    zp_ds_memory_kernel(ds, stream,
-                        zp_ds_bytes((int)ds->accumulate, elements) +
-                            zp_ds_bytes((int)ds->communicate, elements));
+    zp_ds_memory_kernel(
+        ds, stream, zp_ds_bytes(ds->accumulate, elements) + zp_ds_bytes(ds->communicate, elements));
     zp_ds_drop(ds, stream, &cast);
 }
 
@@ -120,19 +117,18 @@ step(ZpDsProgram *program)
         zp_ds_kernel(ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_OPTIMIZER, 0.0,
                      (double)slice * ds->job->optimizer->traffic_bits / 8.0);
         zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE,
-                            zp_ds_bytes((int)ds->master, slice) +
-                                zp_ds_bytes((int)ds->model, slice));
+                            zp_ds_bytes(ds->master, slice) + zp_ds_bytes(ds->model, slice));
     }
     zp_ds_program_tag(program, ZP_PHASE_GATHER, ZP_MODEL_NONE);
     for (gint32 g = 0; g < program->n_groups; g++) {
-        ZpDsCollective gather = {ZP_KIND_ALL_GATHER, state->groups[g].flat_elements, (int)ds->model,
+        ZpDsCollective gather = {ZP_KIND_ALL_GATHER, state->groups[g].flat_elements, ds->model,
                                  ZP_DS_GROUP_WORLD,  ZP_DS_STREAM_COMPUTE,           0};
         zp_ds_collective(ds, &gather);
     }
     zp_ds_program_tag(program, ZP_PHASE_ZERO_GRAD, ZP_MODEL_NONE);
     for (gint32 g = 0; g < program->n_groups; g++)
         zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE,
-                            zp_ds_bytes((int)ds->accumulate, state->groups[g].flat_elements));
+                            zp_ds_bytes(ds->accumulate, state->groups[g].flat_elements));
     for (gint32 id = 0; id < (gint32)program->tree->parameters->len; id++)
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
 }

@@ -41,10 +41,11 @@ share_layers(ZpDsCompute *self)
 {
     const ZpModel *model = self->ds->job->model;
     gint32 n = (gint32)self->tree->modules->len;
-    g_autofree gint32 *layer = g_new(gint32, n);
-    g_autofree gint64 *weight = g_new0(gint64, n);
-    g_autofree gint64 *total = g_new0(gint64, MAX(self->n_layers, 1));
-    g_autofree gint32 *position = g_new(gint32, n);
+    g_assert(n > 0);
+    g_autofree gint32 *layer = g_new(gint32, (gsize)n);
+    g_autofree gint64 *weight = g_new0(gint64, (gsize)n);
+    g_autofree gint64 *total = g_new0(gint64, (gsize)MAX(self->n_layers, 1));
+    g_autofree gint32 *position = g_new(gint32, (gsize)n);
     for (gint32 m = 0; m < n; m++)
         position[m] = -1;
     gint32 next = 0;
@@ -103,7 +104,7 @@ zp_ds_compute_init(ZpDsCompute *self, ZpDs *ds, const ZpDsTree *tree)
     self->starts = g_new(gint32, MAX(tree->modules->len, 1));
     for (guint m = 0; m < tree->modules->len; m++)
         self->starts[m] = ZP_MODEL_NONE;
-    self->layers = g_new(ZpDsLayerState, MAX(self->n_layers, 1));
+    self->layers = g_new(ZpDsLayerState, (gsize)MAX(self->n_layers, 1));
     for (gint32 l = 0; l < self->n_layers; l++)
         self->layers[l] = (ZpDsLayerState){ZP_MODEL_NONE, ZP_MODEL_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE,
                                            ZP_TAPE_NONE};

@@ -4,8 +4,10 @@ void
 zp_ds_flat_group_init(ZpDsFlatGroup *group, const gint64 *elements, gint32 n, gint32 ranks,
                       gboolean round_robin)
 {
-    *group = (ZpDsFlatGroup){
-        .n = n, .order = g_new(gint32, MAX(n, 1)), .start = g_new(gint64, n + 1), .ranks = ranks};
+    *group = (ZpDsFlatGroup){.n = n,
+                             .order = g_new(gint32, (gsize)MAX(n, 1)),
+                             .start = g_new(gint64, (gsize)(n + 1)),
+                             .ranks = ranks};
     gint32 stride = round_robin ? ranks : 1, place = 0;
     for (gint32 residue = 0; residue < stride; residue++)
         for (gint32 i = residue; i < n; i += stride)

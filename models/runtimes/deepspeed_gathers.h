@@ -15,7 +15,7 @@
 
 typedef struct {
     gint32 flat;     /* buffer, or ZP_TAPE_NONE */
-    gint32 payload;  /* qwZ: int8 flat */
+    gint32 payload;  /* qwZ: int8 flat; hierarchical MiCS: clone of the first gather */
     gint32 scales;   /* qwZ */
     gint32 done;     /* event: the collective ended */
     gint32 users;    /* parameters that are views of the flat */
@@ -28,6 +28,8 @@ typedef struct {
     gint32 *buffers;   /* by ds_id: what holds the gathered parameter */
     gint32 *flat_of;   /* by ds_id: gather whose flat it is a view of, or -1 */
     gint32 *secondary; /* by ds_id: hpZ partition */
+    gint32 *saved;     /* by ds_id: released storage that autograd still holds */
+    gboolean saves;    /* what is released now is kept so */
     GHashTable *flats; /* gather number -> ZpDsFlat */
     GQueue fetched;    /* events of waits the host has not synchronised: bounds its run-ahead */
     gboolean fast;     /* leaf modules do not record such events */

@@ -24,11 +24,13 @@ enum {
 
 enum {
     ZP_DS_GROUP_WORLD,
-    ZP_DS_GROUP_SHARD,     /* ranks that share one copy of the parameters (MiCS) */
-    ZP_DS_GROUP_REPLICA,   /* ranks with the same shard (MiCS) */
-    ZP_DS_GROUP_SECONDARY, /* hpZ */
-    ZP_DS_GROUP_NODE,      /* qgZ */
-    ZP_DS_GROUP_ACROSS,    /* qgZ: the same place in each node */
+    ZP_DS_GROUP_SHARD,        /* ranks that share one copy of the parameters (MiCS) */
+    ZP_DS_GROUP_REPLICA,      /* ranks with the same shard (MiCS) */
+    ZP_DS_GROUP_SECONDARY,    /* hpZ */
+    ZP_DS_GROUP_NODE,         /* qgZ */
+    ZP_DS_GROUP_ACROSS,       /* qgZ: the same place in each node */
+    ZP_DS_GROUP_SHARD_NODE,   /* hierarchical MiCS: ranks of a shard group in one node */
+    ZP_DS_GROUP_SHARD_ACROSS, /* ... and the same place in its nodes */
 };
 
 typedef struct {
@@ -38,8 +40,8 @@ typedef struct {
     /* Sees each stage-3 event after it was written to the tape; NULL: nobody. */
     ZpDsListener tap;
     gpointer tap_data;
-    /* Effective formats. */
-    ZpDtype model, accumulate, communicate, master, moments;
+    /* Effective formats: ZpDtype, as int beside ZP_DS_UINT8 and ZP_DS_INT64. */
+    int model, accumulate, communicate, master, moments;
     ZpDsAdam adam;
     gint32 ranks;       /* world */
     gint32 shard_ranks; /* that partition one copy */
@@ -74,6 +76,8 @@ void zp_ds_memory_kernel(ZpDs *ds, guint8 stream, gint64 bytes);
 void zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes);
 /* A copy over the host link. */
 void zp_ds_transfer(ZpDs *ds, guint8 stream, ZpKind kind, gint64 bytes);
+/* A read or write of NVMe; blocking: the host waits for it. */
+void zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes, gboolean blocking);
 /* The CPU's Adam over `elements`: the device is idle, the host waits for it. */
 void zp_ds_host_adam(ZpDs *ds, gint64 elements);
 /* later items of `stream` wait for what `other` holds now. */
@@ -83,7 +87,10 @@ void zp_ds_sync_stream(ZpDs *ds, guint8 stream);
 
 /* Buffers on the host clock. */
 gint32 zp_ds_make(ZpDs *ds, guint8 stream, ZpClass class_id, ZpRole role, gint64 bytes);
+/* Pinned by torch: rounded up to a power of two where the settings say so. */
 gint32 zp_ds_make_host(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes, gboolean pinned);
+/* Page-locked by DeepSpeed's own I/O library, as asked. */
+gint32 zp_ds_make_locked(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes);
 void zp_ds_drop(ZpDs *ds, guint8 stream, gint32 *buffer); /* sets it to ZP_TAPE_NONE */
 
 static inline gint64

@@ -28,7 +28,7 @@ zp_ds_program_broadcast_model(ZpDsProgram *self)
 {
     for (gint32 id = 0; id < (gint32)self->tree->parameters->len; id++) {
         ZpDsCollective broadcast = {ZP_KIND_BROADCAST,    zp_ds_program_elements(self, id),
-                                    (int)self->ds.model,  ZP_DS_GROUP_WORLD,
+                                    self->ds.model,       ZP_DS_GROUP_WORLD,
                                     ZP_DS_STREAM_COMPUTE, 0};
         zp_ds_collective(&self->ds, &broadcast);
     }
@@ -37,7 +37,7 @@ zp_ds_program_broadcast_model(ZpDsProgram *self)
 void
 zp_ds_program_make_moments(ZpDsProgram *self, gint64 elements, gboolean on_host)
 {
-    gint64 bytes = zp_ds_bytes((int)self->ds.moments, elements);
+    gint64 bytes = zp_ds_bytes(self->ds.moments, elements);
     const ZpClass classes[] = {ZP_CLASS_MOMENTUM, ZP_CLASS_VARIANCE};
     for (gsize i = 0; i < G_N_ELEMENTS(classes); i++) {
         if (on_host)
@@ -75,7 +75,7 @@ make_gradients(ZpDsProgram *self, const ZpDsModule *module)
         gint32 id = owned(self, module, own_linear ? k : module->n_own - 1 - k);
         if (!zp_ds_tree_parameter(self->tree, id)->trainable)
             continue;
-        gint64 bytes = zp_ds_bytes((int)ds->model, zp_ds_program_elements(self, id));
+        gint64 bytes = zp_ds_bytes(ds->model, zp_ds_program_elements(self, id));
         gint32 fresh =
             zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT, bytes);
         if (self->gradients[id] == ZP_TAPE_NONE)
@@ -231,52 +231,106 @@ clear(ZpDsProgram *self)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ZpDsProgram, clear)
 
-gboolean
-zp_ds_program_compile_tree(const ZpJob *job, const ZpDeepspeed *settings, ZpDsTree *tree,
-                           ZpTape *tape, ZpDsListener tap, gpointer tap_data, GError **error)
+/* Takes the tree. */
+static gboolean
+prepare(ZpDsProgram *self, const ZpJob *job, const ZpDeepspeed *settings, ZpDsTree *tree,
+        ZpTape *tape, GError **error)
 {
-    g_auto(ZpDsProgram) self = {.tree = tree};
-    if (!zp_ds_init(&self.ds, job, settings, tape, error))
+    self->tree = tree;
+    if (!zp_ds_init(&self->ds, job, settings, tape, error))
         return FALSE;
-    self.ds.tap = tap;
-    self.ds.tap_data = tap_data;
     gsize modules = tree->modules->len, parameters = MAX(tree->parameters->len, 1);
-    self.unit_of = g_new(gint32, modules);
-    self.group_of = g_new0(gint32, parameters);
-    self.gradients = g_new(gint32, parameters);
-    self.pending = g_new0(gint32, parameters);
+    self->unit_of = g_new(gint32, modules);
+    self->group_of = g_new0(gint32, parameters);
+    self->gradients = g_new(gint32, parameters);
+    self->pending = g_new0(gint32, parameters);
     for (gsize i = 0; i < parameters; i++)
-        self.gradients[i] = ZP_TAPE_NONE;
+        self->gradients[i] = ZP_TAPE_NONE;
     if (job->zero.stage == 3) {
         if (settings->module_granularity > 0)
             zp_ds_tree_mark_leaves(tree, settings->module_granularity);
         zp_ds_tree_mark_persistent(tree, settings->param_persistence_elements,
                                    settings->model_persistence_elements);
     }
-    add_units(&self);
-    assign_groups(&self);
-    self.rank = MAX(settings->rank, 0);
-    self.first_step = settings->cold;
-    zp_ds_compute_init(&self.compute, &self.ds, tree);
-    zp_ds_walk_init(&self.walk, tree, NULL);
-    zp_ds_walk_listen(&self.walk, zp_ds_program_run, &self);
-    self.stage = choose_stage(&self.ds);
-    zp_ds_program_tag(&self, ZP_PHASE_INIT, ZP_MODEL_NONE);
-    self.ds.silent = !settings->cold;
-    zp_ds_make(&self.ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_RUNTIME, ZP_ROLE_NONE,
-               job->device.overhead_bytes);
-    self.stage->begin(&self);
-    self.ds.silent = FALSE;
+    add_units(self);
+    assign_groups(self);
+    self->rank = MAX(settings->rank, 0);
+    self->first_step = settings->cold;
+    zp_ds_compute_init(&self->compute, &self->ds, tree);
+    zp_ds_walk_init(&self->walk, tree, NULL);
+    zp_ds_walk_listen(&self->walk, zp_ds_program_run, self);
+    self->stage = choose_stage(&self->ds);
+    return TRUE;
+}
+
+static void
+write_prologue(ZpDsProgram *self)
+{
+    ZpDs *ds = &self->ds;
+    zp_ds_program_tag(self, ZP_PHASE_INIT, ZP_MODEL_NONE);
+    ds->silent = !ds->settings->cold;
+    zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_RUNTIME, ZP_ROLE_NONE,
+               ds->job->device.overhead_bytes);
+    self->stage->begin(self);
+    ds->silent = FALSE;
+}
+
+gboolean
+zp_ds_program_compile_tree(const ZpJob *job, const ZpDeepspeed *settings, ZpDsTree *tree,
+                           ZpTape *tape, ZpDsListener tap, gpointer tap_data, GError **error)
+{
+    g_auto(ZpDsProgram) self = {.ds = {.tap = tap, .tap_data = tap_data}};
+    if (!prepare(&self, job, settings, tree, tape, error))
+        return FALSE;
+    write_prologue(&self);
     for (gint32 s = 0; s < job->simulation.steps; s++)
         run_step(&self);
-    return TRUE;
+    const char *refused =
+        self.walk.coordinator != NULL ? zp_ds_coordinator_error(self.walk.coordinator) : NULL;
+    if (refused != NULL)
+        g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_UNSUPPORTED, "deepspeed: %s",
+                    refused);
+    return refused == NULL;
+}
+
+static ZpDsTree *
+build_tree(const ZpJob *job, const ZpDeepspeed *settings)
+{
+    ZpDsTree *tree = zp_ds_tree_new_from_model(job->model);
+    mark_modules(job, settings, tree);
+    return tree;
 }
 
 gboolean
 zp_ds_program_compile(const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape, ZpDsListener tap,
                       gpointer tap_data, GError **error)
 {
-    ZpDsTree *tree = zp_ds_tree_new_from_model(job->model);
-    mark_modules(job, settings, tree);
-    return zp_ds_program_compile_tree(job, settings, tree, tape, tap, tap_data, error);
+    return zp_ds_program_compile_tree(job, settings, build_tree(job, settings), tape, tap, tap_data,
+                                      error);
+}
+
+gboolean
+zp_ds_program_compile_episode(const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape,
+                              const ZpDsEpisode *episode, GError **error)
+{
+    if (episode == NULL)
+        return zp_ds_program_compile(job, settings, tape, NULL, NULL, error);
+    g_auto(ZpDsProgram) self = {0};
+    if (!prepare(&self, job, settings, build_tree(job, settings), tape, error))
+        return FALSE;
+    if (!episode->alone) {
+        write_prologue(&self);
+    } else {
+        /* The prologue goes to a tape of its own, for the stage's state alone. */
+        g_autoptr(ZpTape) aside = zp_tape_new(tape->vocabulary);
+        ZpDs kept = self.ds;
+        if (!zp_ds_init(&self.ds, job, settings, aside, error))
+            return FALSE;
+        add_units(&self);
+        write_prologue(&self);
+        self.ds = kept;
+    }
+    zp_tape_begin_step(tape);
+    episode->write(&self, episode->data);
+    return TRUE;
 }

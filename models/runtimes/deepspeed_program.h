@@ -54,6 +54,17 @@ gboolean zp_ds_program_compile_tree(const ZpJob *job, const ZpDeepspeed *setting
                                     ZpTape *tape, ZpDsListener tap, gpointer tap_data,
                                     GError **error);
 
+/* Something else than steps (checkpoints, construction) after the usual prologue, or `alone` on an
+ * empty device: the stage's state exists, its buffers do not. */
+typedef struct {
+    gboolean alone;
+    void (*write)(ZpDsProgram *program, gpointer data);
+    gpointer data;
+} ZpDsEpisode;
+/* NULL episode: steps. */
+gboolean zp_ds_program_compile_episode(const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape,
+                                       const ZpDsEpisode *episode, GError **error);
+
 /* Handles FORWARD_RUN and BACKWARD_RUN. */
 void zp_ds_program_run(const ZpDsEvent *event, gpointer program);
 void zp_ds_program_tag(ZpDsProgram *program, ZpPhase phase, gint32 module);

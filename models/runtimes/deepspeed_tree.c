@@ -202,7 +202,7 @@ gboolean
 zp_ds_tree_mark_leaves(ZpDsTree *tree, gint64 threshold)
 {
     gint32 n = (gint32)tree->modules->len;
-    g_autofree gint64 *granularity = g_new(gint64, n);
+    g_autofree gint64 *granularity = g_new(gint64, (gsize)n);
     for (gint32 i = 0; i < n; i++)
         granularity[i] = G_MAXINT64;
     measure_granularity(tree, 0, granularity);

@@ -45,14 +45,14 @@ static void
 make_parameter(ZpDsProgram *program, gint64 elements)
 {
     zp_ds_make(&program->ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
-               zp_ds_bytes((int)program->ds.model, elements));
+               zp_ds_bytes(program->ds.model, elements));
 }
 
 static void
 make_master(ZpDsProgram *program, gint64 elements)
 {
     zp_ds_make(&program->ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_MASTER, ZP_ROLE_SHARD,
-               zp_ds_bytes((int)program->ds.master, elements));
+               zp_ds_bytes(program->ds.master, elements));
 }
 
 static void
@@ -82,7 +82,7 @@ begin(ZpDsProgram *program)
         for (gint32 g = 0; g < program->n_groups; g++)
             total += group_elements(program, g);
         gint32 zeros = zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_OPTIMIZER_TEMPORARY,
-                                  ZP_ROLE_GRADIENT_TEMPORARY, zp_ds_bytes((int)ds->master, total));
+                                  ZP_ROLE_GRADIENT_TEMPORARY, zp_ds_bytes(ds->master, total));
         each_tensor(program, make_moments);
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &zeros);
     } else if (!program->first_step)
@@ -100,15 +100,15 @@ static void
 reduce_bucket(ZpDsProgram *program, gint64 elements)
 {
     ZpDs *ds = &program->ds;
-    gint64 bytes = zp_ds_bytes((int)ds->model, elements);
+    gint64 bytes = zp_ds_bytes(ds->model, elements);
     guint8 stream = ZP_DS_STREAM_COMPUTE;
     gint32 flat = zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_ALL_REDUCE_INPUT, bytes);
     gint32 cast = ds->communicate == ds->model
                       ? ZP_TAPE_NONE
                       : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_ALL_REDUCE_INPUT,
-                                   zp_ds_bytes((int)ds->communicate, elements));
+                                   zp_ds_bytes(ds->communicate, elements));
     zp_ds_memory_kernel(ds, stream, 2 * bytes);
-    ZpDsCollective reduce = {ZP_KIND_ALL_REDUCE, elements, (int)ds->communicate,
+    ZpDsCollective reduce = {ZP_KIND_ALL_REDUCE, elements, ds->communicate,
                              ZP_DS_GROUP_WORLD,  stream,   0};
     zp_ds_collective(ds, &reduce);
     zp_ds_drop(ds, stream, &cast);
@@ -157,14 +157,14 @@ step_wrapped(ZpDsProgram *program)
     ZpDs *ds = &program->ds;
     const Stage0 *state = program->state;
     guint8 stream = ZP_DS_STREAM_COMPUTE;
-    gint32 *flats = g_new(gint32, program->n_groups);
+    gint32 *flats = g_new(gint32, (gsize)program->n_groups);
     for (gint32 g = 0; g < program->n_groups; g++) {
         g_autoptr(GArray) ids = zp_ds_program_group(program, g);
         gint64 elements = group_elements(program, g);
-        gint64 bytes = zp_ds_bytes((int)ds->master, elements);
+        gint64 bytes = zp_ds_bytes(ds->master, elements);
         gint32 casts =
             zp_ds_make(ds, stream, ZP_CLASS_OPTIMIZER_TEMPORARY, ZP_ROLE_GRADIENT_TEMPORARY, bytes);
-        zp_ds_memory_kernel(ds, stream, bytes + zp_ds_bytes((int)ds->model, elements));
+        zp_ds_memory_kernel(ds, stream, bytes + zp_ds_bytes(ds->model, elements));
         flats[g] = casts;
         if (state->fused && ids->len > 1) {
             flats[g] = zp_ds_make(ds, stream, ZP_CLASS_OPTIMIZER_TEMPORARY,
@@ -179,8 +179,8 @@ step_wrapped(ZpDsProgram *program)
         update(program, group_elements(program, g));
         zp_ds_drop(ds, stream, &flats[g]);
         zp_ds_memory_kernel(ds, stream,
-                            zp_ds_bytes((int)ds->master, group_elements(program, g)) +
-                                zp_ds_bytes((int)ds->model, group_elements(program, g)));
+                            zp_ds_bytes(ds->master, group_elements(program, g)) +
+                                zp_ds_bytes(ds->model, group_elements(program, g)));
     }
     g_free(flats);
 }

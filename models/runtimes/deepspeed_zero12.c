@@ -59,14 +59,14 @@ allocate_persistent(ZpDsProgram *program, ZpDs12 *state)
     for (gint32 g = 0; g < program->n_groups; g++) {
         const ZpDsFlatGroup *group = &state->groups[g];
         zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
-                   zp_ds_bytes((int)ds->model, group->flat_elements));
+                   zp_ds_bytes(ds->model, group->flat_elements));
         if (state->offload)
             continue;
         zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_MASTER, ZP_ROLE_SHARD,
-                   zp_ds_bytes((int)ds->master, group->slice_elements));
-        gint32 zeros = zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_OPTIMIZER_TEMPORARY,
-                                  ZP_ROLE_GRADIENT_TEMPORARY,
-                                  zp_ds_bytes((int)ds->master, group->slice_elements));
+                   zp_ds_bytes(ds->master, group->slice_elements));
+        gint32 zeros =
+            zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_OPTIMIZER_TEMPORARY,
+                       ZP_ROLE_GRADIENT_TEMPORARY, zp_ds_bytes(ds->master, group->slice_elements));
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &zeros);
         if (!program->first_step)
             zp_ds_program_make_moments(program, group->slice_elements, FALSE);
@@ -74,7 +74,7 @@ allocate_persistent(ZpDsProgram *program, ZpDs12 *state)
     for (gint32 id = 0; id < (gint32)program->tree->parameters->len; id++)
         if (!zp_ds_tree_parameter(program->tree, id)->trainable)
             zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
-                       zp_ds_bytes((int)ds->model, zp_ds_program_elements(program, id)));
+                       zp_ds_bytes(ds->model, zp_ds_program_elements(program, id)));
     if (state->offload)
         zp_ds12_offload_begin(program);
 }
@@ -131,9 +131,8 @@ setup_buckets(ZpDsProgram *program, ZpDs12 *state)
     state->n_ipg = ds->overlap ? 2 : 1;
     state->ipg_index = 0;
     for (gint32 i = 0; i < state->n_ipg; i++)
-        state->ipg[i] =
-            zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_COMMUNICATION, ZP_ROLE_BUCKET,
-                       zp_ds_bytes((int)ds->model, ds->settings->reduce_bucket_elements));
+        state->ipg[i] = zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_COMMUNICATION, ZP_ROLE_BUCKET,
+                                   zp_ds_bytes(ds->model, ds->settings->reduce_bucket_elements));
 }
 
 /* Stage 1 with another accumulation format (fp16 and fp32): param.grad moves to param.grad_accum
@@ -145,9 +144,9 @@ accumulate_apart(ZpDsProgram *program, ZpDs12 *state, gint32 id)
     gint64 n = zp_ds_program_elements(program, id);
     if (state->accumulator[id] == ZP_TAPE_NONE)
         state->accumulator[id] = zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT,
-                                            ZP_ROLE_GRADIENT, zp_ds_bytes((int)ds->accumulate, n));
+                                            ZP_ROLE_GRADIENT, zp_ds_bytes(ds->accumulate, n));
     zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE,
-                        zp_ds_bytes((int)ds->model, n) + 2 * zp_ds_bytes((int)ds->accumulate, n));
+                        zp_ds_bytes(ds->model, n) + 2 * zp_ds_bytes(ds->accumulate, n));
     zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
 }
 
@@ -169,7 +168,7 @@ keep_gradients(ZpDsProgram *program, ZpDs12 *state)
 {
     ZpDs *ds = &program->ds;
     guint8 stream = ZP_DS_STREAM_COMPUTE;
-    gint64 bytes = zp_ds_bytes((int)ds->model, state->touching_elements);
+    gint64 bytes = zp_ds_bytes(ds->model, state->touching_elements);
     if (state->in_partition != ZP_TAPE_NONE && state->accumulated == ZP_TAPE_NONE) {
         zp_tape_retag(ds->tape, ZP_TAPE_CLOCK_HOST, stream, state->in_partition, ZP_CLASS_GRADIENT,
                       ZP_ROLE_GRADIENT_ACCUMULATOR);
@@ -194,9 +193,8 @@ keep_gradients(ZpDsProgram *program, ZpDs12 *state)
         const ZpDsFlatGroup *group = &state->groups[g];
         gint64 begin_slice = program->rank * group->slice_elements;
         gint64 real = CLAMP(group->elements - begin_slice, 0, group->slice_elements);
-        state->padding[g] =
-            zp_ds_make(ds, stream, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_ACCUMULATOR,
-                       zp_ds_bytes((int)ds->accumulate, group->slice_elements - real));
+        state->padding[g] = zp_ds_make(ds, stream, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_ACCUMULATOR,
+                                       zp_ds_bytes(ds->accumulate, group->slice_elements - real));
     }
 }
 

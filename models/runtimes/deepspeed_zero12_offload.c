@@ -9,6 +9,15 @@
  * async_accumulate_grad_in_cpu_via_gpu, async_inplace_copy_grad_to_fp32_buffer_from_gpu, step). */
 #include "models/runtimes/deepspeed_zero12.h"
 
+static gint32
+make_accumulator(ZpDsProgram *program, gint32 id)
+{
+    ZpDs *ds = &program->ds;
+    return zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_ACCUMULATOR,
+                           zp_ds_bytes(ds->model, zp_ds_program_elements(program, id)),
+                           ds->settings->offload_optimizer.pin_memory);
+}
+
 void
 zp_ds12_offload_begin(ZpDsProgram *program)
 {
@@ -17,15 +26,18 @@ zp_ds12_offload_begin(ZpDsProgram *program)
     gboolean pin = ds->settings->offload_optimizer.pin_memory;
     for (gint32 g = 0; g < program->n_groups; g++) {
         gint64 slice = state->groups[g].slice_elements;
-        gint64 master = zp_ds_bytes((int)ds->master, slice);
+        gint64 master = zp_ds_bytes(ds->master, slice);
         zp_ds_make_host(ds, ZP_CLASS_MASTER, ZP_ROLE_SHARD, master, pin);
         zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT, master, pin);
-        zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED, zp_ds_bytes((int)ds->model, slice),
-                        pin);
+        zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED, zp_ds_bytes(ds->model, slice), pin);
         if (!program->first_step)
             zp_ds_program_make_moments(program, slice, TRUE);
     }
-    gint64 largest = zp_ds_bytes((int)ds->model, state->largest_elements);
+    /* Made by the first accumulating step, kept for ever. */
+    for (gint32 id = 0; id < (gint32)program->tree->parameters->len; id++)
+        if (!program->first_step && ds->job->training.accumulation > 1 && state->in_slice[id])
+            state->on_host[id] = make_accumulator(program, id);
+    gint64 largest = zp_ds_bytes(ds->model, state->largest_elements);
     zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_PINNED, largest, pin);
     zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_TEMPORARY, largest);
 }
@@ -45,12 +57,10 @@ zp_ds12_offload_gradient(ZpDsProgram *program, gint32 id)
 {
     ZpDs *ds = &program->ds;
     ZpDs12 *state = program->state;
-    gint64 bytes = zp_ds_bytes((int)ds->model, zp_ds_program_elements(program, id));
+    gint64 bytes = zp_ds_bytes(ds->model, zp_ds_program_elements(program, id));
     if (program->micro > 0 || !program->boundary) {
         if (state->on_host[id] == ZP_TAPE_NONE)
-            state->on_host[id] =
-                zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_ACCUMULATOR, bytes,
-                                ds->settings->offload_optimizer.pin_memory);
+            state->on_host[id] = make_accumulator(program, id);
         if (program->micro > 0) {
             zp_ds_wait_stream(ds, ZP_DS_STREAM_TO_DEVICE, state->stream);
             zp_ds_transfer(ds, ZP_DS_STREAM_TO_DEVICE, ZP_KIND_HOST_TO_DEVICE, bytes);
@@ -64,13 +74,13 @@ zp_ds12_offload_gradient(ZpDsProgram *program, gint32 id)
                                            state->place_of[id], program->rank);
         gint32 norm = zp_ds_make(ds, state->stream, ZP_CLASS_OPTIMIZER_TEMPORARY,
                                  ZP_ROLE_GRADIENT_TEMPORARY, 8 * n);
-        zp_ds_memory_kernel(ds, state->stream, 8 * n + zp_ds_bytes((int)ds->model, n));
+        zp_ds_memory_kernel(ds, state->stream, 8 * n + zp_ds_bytes(ds->model, n));
         zp_ds_drop(ds, state->stream, &norm);
         gint32 cast = ds->model == ds->master
                           ? ZP_TAPE_NONE
                           : zp_ds_make(ds, state->stream, ZP_CLASS_OPTIMIZER_TEMPORARY,
-                                       ZP_ROLE_GRADIENT_TEMPORARY, zp_ds_bytes((int)ds->master, n));
-        to_host(program, zp_ds_bytes((int)ds->master, n));
+                                       ZP_ROLE_GRADIENT_TEMPORARY, zp_ds_bytes(ds->master, n));
+        to_host(program, zp_ds_bytes(ds->master, n));
         zp_ds_drop(ds, state->stream, &cast);
     }
     zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
@@ -88,7 +98,7 @@ zp_ds12_offload_step(ZpDsProgram *program)
             zp_ds_program_make_moments(program, slice, TRUE);
         zp_ds_host_adam(ds, slice);
         zp_ds_transfer(ds, ZP_DS_STREAM_TO_DEVICE, ZP_KIND_HOST_TO_DEVICE,
-                       zp_ds_bytes((int)ds->model, slice));
+                       zp_ds_bytes(ds->model, slice));
         zp_ds_wait_stream(ds, ZP_DS_STREAM_COMPUTE, ZP_DS_STREAM_TO_DEVICE);
     }
 }

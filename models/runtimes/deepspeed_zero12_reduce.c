@@ -44,7 +44,7 @@ reduce_together(ZpDsProgram *program, gint32 owner, gint64 elements, gint32 n, g
     ZpDs *ds = &program->ds;
     const ZpDs12 *state = program->state;
     guint8 stream = state->stream;
-    gint64 bytes = zp_ds_bytes((int)ds->model, elements);
+    gint64 bytes = zp_ds_bytes(ds->model, elements);
     gint32 flat =
         n <= 1 ? ZP_TAPE_NONE
                : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_ALL_REDUCE_INPUT, bytes);
@@ -53,20 +53,20 @@ reduce_together(ZpDsProgram *program, gint32 owner, gint64 elements, gint32 n, g
     gint32 cast = ds->communicate == ds->model
                       ? ZP_TAPE_NONE
                       : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_ALL_REDUCE_INPUT,
-                                   zp_ds_bytes((int)ds->communicate, elements));
+                                   zp_ds_bytes(ds->communicate, elements));
     if (cast != ZP_TAPE_NONE)
-        zp_ds_memory_kernel(ds, stream, bytes + zp_ds_bytes((int)ds->communicate, elements));
+        zp_ds_memory_kernel(ds, stream, bytes + zp_ds_bytes(ds->communicate, elements));
     ZpDsCollective reduce = {.kind = owner < 0 ? ZP_KIND_ALL_REDUCE : ZP_KIND_REDUCE,
                              .elements = elements,
-                             .dtype = (int)ds->communicate,
+                             .dtype = ds->communicate,
                              .group = ZP_DS_GROUP_WORLD,
                              .stream = stream,
                              .destination = owner};
     zp_ds_collective(ds, &reduce);
     if (cast != ZP_TAPE_NONE)
-        zp_ds_memory_kernel(ds, stream, bytes + zp_ds_bytes((int)ds->communicate, elements));
+        zp_ds_memory_kernel(ds, stream, bytes + zp_ds_bytes(ds->communicate, elements));
     zp_ds_drop(ds, stream, &cast);
-    zp_ds_memory_kernel(ds, stream, zp_ds_bytes((int)ds->model, 2 * kept));
+    zp_ds_memory_kernel(ds, stream, zp_ds_bytes(ds->model, 2 * kept));
     zp_ds_drop(ds, stream, &flat);
 }
 
@@ -121,7 +121,7 @@ average(ZpDsProgram *program, ZpDs12 *state)
         return;
     }
     zp_ds_memory_kernel(ds, state->stream,
-                        zp_ds_bytes((int)ds->model, 2 * state->bucket_elements)); /* divide */
+                        zp_ds_bytes(ds->model, 2 * state->bucket_elements)); /* divide */
     if (!ds->settings->reduce_scatter) {
         reduce_together(program, -1, state->bucket_elements, 1, 0);
         return;
@@ -145,9 +145,9 @@ copy_into_partition(ZpDsProgram *program, ZpDs12 *state, gint32 id)
     if (state->in_partition == ZP_TAPE_NONE)
         state->in_partition =
             zp_ds_make(ds, state->stream, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT,
-                       zp_ds_bytes((int)ds->model, state->touching_elements));
+                       zp_ds_bytes(ds->model, state->touching_elements));
     zp_ds_memory_kernel(ds, state->stream,
-                        zp_ds_bytes((int)ds->model, 2 * zp_ds_program_elements(program, id)));
+                        zp_ds_bytes(ds->model, 2 * zp_ds_program_elements(program, id)));
     zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
 }
 
@@ -200,7 +200,7 @@ zp_ds12_add_to_bucket(ZpDsProgram *program, gint32 id)
             state->ipg_index = 1 - state->ipg_index;
     }
     if (state->contiguous && n <= limit) {
-        zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE, zp_ds_bytes((int)ds->model, 2 * n));
+        zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE, zp_ds_bytes(ds->model, 2 * n));
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &state->accumulator[id]);
     } else

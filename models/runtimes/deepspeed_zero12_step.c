@@ -24,7 +24,7 @@ scan_gradients(ZpDsProgram *program, gint32 g, int bits_per_element)
         gint64 n = zp_ds_flat_group_inside(group, place, program->rank);
         gint32 copy = temporary(ds, zp_dtype_bytes(bits_per_element, n));
         zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE,
-                            zp_ds_bytes((int)ds->model, n) + zp_dtype_bytes(bits_per_element, n));
+                            zp_ds_bytes(ds->model, n) + zp_dtype_bytes(bits_per_element, n));
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &copy);
     }
 }
@@ -82,8 +82,8 @@ update_group(ZpDsProgram *program, ZpDs12 *state, gint32 g)
     ZpDs *ds = &program->ds;
     const ZpDsFlatGroup *group = &state->groups[g];
     gint64 slice = group->slice_elements;
-    gint64 lp_bytes = zp_ds_bytes((int)ds->model, slice);
-    gint64 master_bytes = zp_ds_bytes((int)ds->master, slice);
+    gint64 lp_bytes = zp_ds_bytes(ds->model, slice);
+    gint64 master_bytes = zp_ds_bytes(ds->master, slice);
     gint32 first, end;
     zp_ds_flat_group_touching(group, program->rank, &first, &end);
     gint32 tensors = end - first + (state->padding[g] != ZP_TAPE_NONE);
@@ -118,7 +118,7 @@ zp_ds12_step(ZpDsProgram *program)
     zp_ds_program_tag(program, ZP_PHASE_GATHER, ZP_MODEL_NONE);
     /* One collective a group, in place; allgather_bucket_size plays no part. */
     for (gint32 g = 0; g < program->n_groups; g++) {
-        ZpDsCollective gather = {ZP_KIND_ALL_GATHER, state->groups[g].flat_elements, (int)ds->model,
+        ZpDsCollective gather = {ZP_KIND_ALL_GATHER, state->groups[g].flat_elements, ds->model,
                                  ZP_DS_GROUP_WORLD,  ZP_DS_STREAM_COMPUTE,           0};
         zp_ds_collective(ds, &gather);
     }

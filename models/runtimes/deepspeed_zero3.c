@@ -27,11 +27,14 @@ tag_hook(ZpDsProgram *program, const ZpDsEvent *event)
     case ZP_DS_BACKWARD_RUN:
     case ZP_DS_GATHER:
     case ZP_DS_POP:
+    case ZP_DS_POPPED:
     case ZP_DS_WAIT:
     case ZP_DS_RELEASE:
     case ZP_DS_FLAT_FREED:
     case ZP_DS_COMPUTE_WAIT:
     case ZP_DS_PERSIST:
+    case ZP_DS_SWAP_IN:
+    case ZP_DS_READ_AHEAD:
     case ZP_DS_SECONDARY:
     case ZP_DS_DROP_SECONDARY:
     case ZP_DS_CHECK:
@@ -94,6 +97,8 @@ begin(ZpDsProgram *program)
         .ranks = ds->shard_ranks,
         .secondary_ranks = ds->tape->groups[ZP_DS_GROUP_SECONDARY].size,
         .sequential = settings->allgather_sequential,
+        .nvme_buffers =
+            settings->offload_param.device == ZP_DS_NVME ? settings->offload_param.buffer_count : 0,
     };
     state->coordinator = zp_ds_coordinator_new(program->tree, &config);
     zp_ds_gathers_init(&state->gathers, ds, program->tree);

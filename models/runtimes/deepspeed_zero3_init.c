@@ -43,7 +43,7 @@ place_sub_groups(ZpDsProgram *program, ZpDs3 *state)
         ZpDsSubGroup *group = &g_array_index(state->sub_groups, ZpDsSubGroup, (guint)s);
         group->on_host = s >= first;
         group->on_nvme = offload->device == ZP_DS_NVME &&
-                         zp_ds3_nvme_swaps(zp_ds_bytes((int)program->ds.master, group->elements));
+                         zp_ds3_nvme_swaps(zp_ds_bytes(program->ds.master, group->elements));
     }
 }
 
@@ -60,10 +60,12 @@ initial_collectives(ZpDsProgram *program, ZpDs3 *state)
         const GArray *ids = g_array_index(state->sub_groups, ZpDsSubGroup, s).ids;
         for (guint i = 0; i < ids->len; i++) {
             gint32 id = g_array_index(ids, gint32, i);
-            ZpDsCollective gather = {
-                ZP_KIND_ALL_GATHER,   zp_ds3_partition(program, id) * ds->shard_ranks,
-                (int)ds->model,       ZP_DS_GROUP_SHARD,
-                ZP_DS_STREAM_COMPUTE, 0};
+            ZpDsCollective gather = {ZP_KIND_ALL_GATHER,
+                                     zp_ds3_partition(program, id) * ds->shard_ranks,
+                                     ds->model,
+                                     ZP_DS_GROUP_SHARD,
+                                     ZP_DS_STREAM_COMPUTE,
+                                     0};
             zp_ds_collective(ds, &gather);
         }
     }
@@ -76,7 +78,7 @@ make_parameters(ZpDsProgram *program, ZpDs3 *state)
     gboolean on_host = ds->settings->offload_param.device != ZP_DS_NOWHERE;
     if (!on_host)
         zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
-                   zp_ds_bytes((int)ds->model, state->partition_elements));
+                   zp_ds_bytes(ds->model, state->partition_elements));
     /* Frozen partitions stay apart; quantised ones are int8 and a scale a group. */
     for (gint32 id = 0; id < (gint32)program->tree->parameters->len; id++) {
         if (zp_ds_tree_parameter(program->tree, id)->trainable)
@@ -85,7 +87,7 @@ make_parameters(ZpDsProgram *program, ZpDs3 *state)
         gboolean quantised = ds->settings->quantized_nontrainable && n > 2048 &&
                              zp_ds_program_elements(program, id) > 500000;
         gint64 bytes =
-            quantised ? n + 4 * MAX(zp_ds_quantizer_groups(n), 1) : zp_ds_bytes((int)ds->model, n);
+            quantised ? n + 4 * MAX(zp_ds_quantizer_groups(n), 1) : zp_ds_bytes(ds->model, n);
         if (on_host)
             zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes, TRUE);
         else
@@ -102,7 +104,7 @@ make_states(ZpDsProgram *program, ZpDs3 *state)
         const ZpDsSubGroup *group = &g_array_index(state->sub_groups, ZpDsSubGroup, s);
         if (group->on_host || group->on_nvme)
             continue;
-        gint64 bytes = zp_ds_bytes((int)ds->master, group->elements);
+        gint64 bytes = zp_ds_bytes(ds->master, group->elements);
         zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_MASTER, ZP_ROLE_SHARD, bytes);
         if (state->offload) /* beside offloaded ones: a permanent fp32 gradient */
             zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT,
@@ -121,9 +123,9 @@ make_secondaries(ZpDsProgram *program, ZpDs3 *state)
         /* After a step only frozen parameters still have theirs. */
         if (!program->first_step && zp_ds_tree_parameter(program->tree, id)->trainable)
             continue;
-        gint64 bytes = zp_ds_bytes(
-            (int)ds->model,
-            zp_ds_secondary_elements(zp_ds_program_elements(program, id), ds->shard_ranks, group));
+        gint64 bytes =
+            zp_ds_bytes(ds->model, zp_ds_secondary_elements(zp_ds_program_elements(program, id),
+                                                            ds->shard_ranks, group));
         state->gathers.secondary[id] =
             ds->settings->offload_param.device == ZP_DS_NOWHERE
                 ? zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_PARAMETER, ZP_ROLE_SECONDARY_SHARD,
@@ -145,7 +147,7 @@ zp_ds3_begin(ZpDsProgram *program)
     initial_collectives(program, state);
     make_parameters(program, state);
     make_states(program, state);
-    gint64 gradients = zp_ds_bytes((int)ds->accumulate, state->partition_elements);
+    gint64 gradients = zp_ds_bytes(ds->accumulate, state->partition_elements);
     if (state->offload)
         zp_ds3_offload_begin(program);
     else
@@ -153,6 +155,6 @@ zp_ds3_begin(ZpDsProgram *program)
                    gradients);
     if (ds->settings->contiguous_gradients)
         zp_ds_make(ds, ZP_DS_STREAM_REDUCE, ZP_CLASS_COMMUNICATION, ZP_ROLE_BUCKET,
-                   zp_ds_bytes((int)ds->communicate, ds->settings->reduce_bucket_elements));
+                   zp_ds_bytes(ds->communicate, ds->settings->reduce_bucket_elements));
     make_secondaries(program, state);
 }

@@ -38,7 +38,7 @@ reduce_scatter(ZpDsProgram *program, ZpDs3 *state, GArray *held)
     ZpDs *ds = &program->ds;
     guint8 stream = ZP_DS_STREAM_REDUCE;
     if (ds->communicate != ds->model) {
-        gint64 loose = zp_ds_bytes((int)ds->communicate, loose_elements(program, state));
+        gint64 loose = zp_ds_bytes(ds->communicate, loose_elements(program, state));
         gint32 cast = zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_REDUCE_INPUT, loose);
         zp_ds_memory_kernel(ds, stream, 2 * loose);
         g_array_append_val(held, cast);
@@ -54,13 +54,13 @@ reduce_scatter(ZpDsProgram *program, ZpDs3 *state, GArray *held)
     gint32 only = g_array_index(state->bucket, gint32, 0);
     gboolean in_place =
         state->bucket->len == 1 && zp_ds_program_elements(program, only) % ds->shard_ranks == 0;
-    gint64 bytes = zp_ds_bytes((int)ds->communicate, elements);
+    gint64 bytes = zp_ds_bytes(ds->communicate, elements);
     gint32 flat = in_place
                       ? ZP_TAPE_NONE
                       : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_REDUCE_INPUT, bytes);
     zp_ds_memory_kernel(ds, stream, (in_place ? 2 : 4) * bytes); /* interleave, divide */
     g_array_append_val(held, flat);
-    ZpDsCollective collective = {ZP_KIND_REDUCE_SCATTER, elements, (int)ds->communicate,
+    ZpDsCollective collective = {ZP_KIND_REDUCE_SCATTER, elements, ds->communicate,
                                  ZP_DS_GROUP_SHARD,      stream,   0};
     zp_ds_collective(ds, &collective);
 }
@@ -71,17 +71,13 @@ all_reduce_bucket(ZpDsProgram *program, ZpDs3 *state, GArray *held)
 {
     ZpDs *ds = &program->ds;
     guint8 stream = ZP_DS_STREAM_REDUCE;
-    zp_ds_memory_kernel(ds, stream, zp_ds_bytes((int)ds->communicate, 2 * state->bucket_elements));
-    ZpDsCollective collective = {ZP_KIND_ALL_REDUCE,
-                                 state->bucket_elements,
-                                 (int)ds->communicate,
-                                 ZP_DS_GROUP_SHARD,
-                                 stream,
-                                 0};
+    zp_ds_memory_kernel(ds, stream, zp_ds_bytes(ds->communicate, 2 * state->bucket_elements));
+    ZpDsCollective collective = {
+        ZP_KIND_ALL_REDUCE, state->bucket_elements, ds->communicate, ZP_DS_GROUP_SHARD, stream, 0};
     zp_ds_collective(ds, &collective);
     if (ds->communicate != ds->accumulate) {
         gint32 cast = zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_REDUCE_OUTPUT,
-                                 zp_ds_bytes((int)ds->accumulate, state->bucket_elements));
+                                 zp_ds_bytes(ds->accumulate, state->bucket_elements));
         g_array_append_val(held, cast);
     }
 }
@@ -98,7 +94,7 @@ partition_gradients(ZpDsProgram *program, ZpDs3 *state, GArray *held)
     gint32 cast = ds->communicate == ds->accumulate || !ds->settings->reduce_scatter
                       ? ZP_TAPE_NONE
                       : zp_ds_make(ds, stream, ZP_CLASS_COMMUNICATION, ZP_ROLE_REDUCE_OUTPUT,
-                                   zp_ds_bytes((int)ds->accumulate, cast_elements));
+                                   zp_ds_bytes(ds->accumulate, cast_elements));
     g_array_append_val(held, cast);
     for (guint i = 0; i < state->bucket->len; i++) {
         gint32 id = g_array_index(state->bucket, gint32, i);
@@ -112,8 +108,8 @@ partition_gradients(ZpDsProgram *program, ZpDs3 *state, GArray *held)
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
     }
     if (!state->offload)
-        zp_ds_memory_kernel(
-            ds, stream, zp_ds_bytes((int)ds->accumulate, (program->micro > 0 ? 3 : 2) * stored));
+        zp_ds_memory_kernel(ds, stream,
+                            zp_ds_bytes(ds->accumulate, (program->micro > 0 ? 3 : 2) * stored));
 }
 
 void
@@ -156,7 +152,7 @@ zp_ds3_gradient(ZpDsProgram *program, gint32 id)
     zp_ds_wait_stream(ds, ZP_DS_STREAM_REDUCE, ZP_DS_STREAM_COMPUTE);
     if (ds->settings->contiguous_gradients && state->bucket_elements + n <= limit) {
         zp_ds_memory_kernel(ds, ZP_DS_STREAM_REDUCE,
-                            zp_ds_bytes((int)ds->model, n) + zp_ds_bytes((int)ds->communicate, n));
+                            zp_ds_bytes(ds->model, n) + zp_ds_bytes(ds->communicate, n));
         zp_tape_use(ds->tape, ZP_DS_STREAM_REDUCE, program->gradients[id]);
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
     }

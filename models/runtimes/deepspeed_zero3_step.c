@@ -32,7 +32,7 @@ check_overflow(ZpDsProgram *program)
     if (!state->offload) {
         gint32 masks = temporary(ds, 2 * state->partition_elements);
         zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE,
-                            zp_ds_bytes((int)ds->accumulate, 2 * state->partition_elements));
+                            zp_ds_bytes(ds->accumulate, 2 * state->partition_elements));
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &masks);
     }
     reduce_scalar(ds, ZP_DS_UINT8);
@@ -48,7 +48,7 @@ norm(ZpDsProgram *program, const ZpDsSubGroup *group)
     for (guint i = 0; !state->offload && i < group->ids->len; i++) {
         gint64 n = zp_ds3_partition(program, g_array_index(group->ids, gint32, i));
         gint32 copy = temporary(ds, 8 * n);
-        zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE, 8 * n + zp_ds_bytes((int)ds->accumulate, n));
+        zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE, 8 * n + zp_ds_bytes(ds->accumulate, n));
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &copy);
     }
     reduce_scalar(ds, state->offload ? ZP_DTYPE_FP32 : ZP_DTYPE_FP64);
@@ -60,8 +60,8 @@ update(ZpDsProgram *program, const ZpDsSubGroup *group)
     ZpDs *ds = &program->ds;
     const ZpDs3 *state = program->state;
     gint64 n = group->elements;
-    gint64 accumulated = zp_ds_bytes((int)ds->accumulate, n);
-    gint64 master = zp_ds_bytes((int)ds->master, n);
+    gint64 accumulated = zp_ds_bytes(ds->accumulate, n);
+    gint64 master = zp_ds_bytes(ds->master, n);
     gint32 gradient = ZP_TAPE_NONE;
     if (!state->offload) {
         gint32 flat = group->ids->len > 1 ? temporary(ds, accumulated) : ZP_TAPE_NONE;
@@ -78,7 +78,7 @@ update(ZpDsProgram *program, const ZpDsSubGroup *group)
         zp_ds_program_make_moments(program, n, FALSE);
     zp_ds_kernel(ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_OPTIMIZER, 0.0,
                  (double)n * ds->job->optimizer->traffic_bits / 8.0);
-    zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE, master + zp_ds_bytes((int)ds->model, n));
+    zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE, master + zp_ds_bytes(ds->model, n));
     zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &gradient);
 }
 
@@ -100,4 +100,5 @@ zp_ds3_step(ZpDsProgram *program)
     }
     zp_ds_coordinator_persist(state->coordinator);
     zp_ds_sync_stream(&program->ds, ZP_DS_STREAM_COMPUTE);
+    g_queue_clear(&state->gathers.fetched); /* all have happened */
 }

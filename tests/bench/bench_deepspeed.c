@@ -35,10 +35,11 @@ main(void)
         compile_us += compiled - start;
         play_us += g_get_monotonic_time() - compiled;
     }
-    printf("Llama-2-70B, stage 3, 64 ranks: %u modules, %d instructions, compile %.2f ms, play %.2f "
-           "ms\n",
-           model->modules->len, f.tape->n_instrs, (double)compile_us / ROUNDS / 1e3,
-           (double)play_us / ROUNDS / 1e3);
+    printf(
+        "Llama-2-70B, stage 3, 64 ranks: %u modules, %d instructions, compile %.2f ms, play %.2f "
+        "ms\n",
+        model->modules->len, f.tape->n_instrs, (double)compile_us / ROUNDS / 1e3,
+        (double)play_us / ROUNDS / 1e3);
     ds_fixture_clear(&f);
     return 0;
 }

@@ -24,7 +24,7 @@ read_parameters(Parameters *parameters, JsonObject *input)
 {
     JsonArray *list = ds_array(input, "params");
     parameters->n = (gint32)json_array_get_length(list);
-    parameters->elements = g_new(gint64, MAX(parameters->n, 1));
+    parameters->elements = g_new(gint64, (gsize)MAX(parameters->n, 1));
     parameters->names = g_ptr_array_new();
     for (gint32 i = 0; i < parameters->n; i++) {
         JsonArray *pair = json_array_get_array_element(list, (guint)i);
@@ -114,16 +114,16 @@ check_sub_groups(DsCheck *check, JsonObject *input, JsonObject *expected)
     g_auto(Parameters) parameters = {0};
     read_parameters(&parameters, input);
     gint32 n = parameters.n, ranks = (gint32)ds_int(input, "world_size", 1);
-    g_autofree gint64 *partitions = g_new(gint64, MAX(n, 1));
+    g_autofree gint64 *partitions = g_new(gint64, (gsize)MAX(n, 1));
     gint64 total = 0;
     for (gint32 i = 0; i < n; i++)
         total += partitions[i] = zp_ds_partition_elements(parameters.elements[i], ranks);
-    g_autofree gint32 *member = g_new(gint32, MAX(n, 1));
+    g_autofree gint32 *member = g_new(gint32, (gsize)MAX(n, 1));
     gint32 groups =
         zp_ds_sub_groups(partitions, n, ds_int(input, "sub_group_size", 1000000000), member);
     expect_ints(check, "partition", partitions, n, ds_array(expected, "partition_elements"));
     ds_expect_int(check, "P3", total, ds_int(expected, "P3", -1));
-    g_autofree gint64 *sums = g_new0(gint64, MAX(groups, 1));
+    g_autofree gint64 *sums = g_new0(gint64, (gsize)MAX(groups, 1));
     for (gint32 i = 0; i < n; i++)
         sums[member[i]] += partitions[i];
     expect_ints(check, "sub-group", sums, groups, ds_array(expected, "sub_group_elements"));

@@ -9,6 +9,7 @@
 typedef struct {
     GString *divergence; /* empty: none so far */
     gint64 n_compared;
+    gboolean skipped; /* the case says itself that it is no target */
 } DsCheck;
 
 G_GNUC_PRINTF(2, 3) void ds_diverge(DsCheck *check, const char *format, ...);

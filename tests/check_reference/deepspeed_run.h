@@ -6,7 +6,8 @@
 
 typedef struct {
     gint32 position; /* instructions of the tape before it */
-    gint64 gathered; /* change of the elements of param.data */
+    gint64 data;     /* change of the elements of param.data over all parameters */
+    gint64 resident; /* ... of those that are available */
 } DsMark;
 
 /* Stage-3 events of one compilation, cut into steps by STEP. */
@@ -18,7 +19,10 @@ typedef struct {
     GArray *step_begin; /* gint32: first line of each step */
     GArray *marks;      /* DsMark */
     GString *persisted;
-    gboolean stepped; /* the next root forward begins a step */
+    gboolean stepped;    /* the next root forward begins a step */
+    gboolean fast;       /* leaf modules leave a one-element tensor in what they release */
+    gint32 module;       /* of the last hook, or ZP_MODEL_NONE outside of hooks */
+    GArray *placeholder; /* guint8 by ds_id: param.data is such a tensor */
 } DsTap;
 
 typedef struct {
@@ -39,8 +43,8 @@ typedef struct {
 void ds_tap_event(const ZpDsEvent *event, gpointer tap);
 /* Writes what the last event left open. */
 void ds_tap_finish(DsTap *tap);
-/* Elements of param.data at a place of the tape. */
-gint64 ds_tap_gathered(const DsTap *tap, gint32 position);
+/* Sums of the marks up to a place of the tape. */
+DsMark ds_tap_gathered(const DsTap *tap, gint32 position);
 
 void ds_compare_layout(DsRun *run);
 void ds_compare_events(DsRun *run);

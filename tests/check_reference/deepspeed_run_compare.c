@@ -122,14 +122,15 @@ ds_compare_events(DsRun *run)
 static void
 compare_ipg(DsRun *run, const char *where, const GArray *live, JsonArray *theirs)
 {
-    ZpDtype dtype = run->job.zero.stage == 3 ? run->formats.communicate : run->formats.model;
+    int dtype = run->job.zero.stage == 3 ? run->formats.communicate : run->formats.model;
     g_autoptr(GArray) ours = ds_live_sizes(run->tape, live, ZP_CLASS_COMMUNICATION, ZP_ROLE_BUCKET);
     g_autofree char *what = g_strconcat(where, ", bucket buffers", NULL);
     if (theirs == NULL)
         return;
     ds_expect_int(run->check, what, ours->len, json_array_get_length(theirs));
     for (guint k = 0; k < ours->len && !ds_failed(run->check); k++)
-        ds_expect_int(run->check, what, g_array_index(ours, gint64, k) * 8 / zp_dtype_bits(dtype),
+        ds_expect_int(run->check, what,
+                      g_array_index(ours, gint64, k) * 8 / zp_ds_dtype_bits(dtype),
                       json_array_get_int_element(theirs, k));
 }
 
@@ -146,12 +147,12 @@ compare_before(DsRun *run, gint32 instr, guint number, JsonObject *expected)
     compare_ipg(run, where, live, ds_array(expected, "ipg"));
     if (run->job.zero.stage == 3) {
         g_autofree char *what = g_strconcat(where, ", gathered", NULL);
-        ds_expect_int(run->check, what, ds_tap_gathered(&run->tap, instr),
+        ds_expect_int(run->check, what, ds_tap_gathered(&run->tap, instr).data,
                       ds_int(expected, "gathered", 0));
     } else if (run->settings.offload_optimizer.device == ZP_DS_NOWHERE) {
         g_autofree char *what = g_strconcat(where, ", grads_in_partition", NULL);
         gint64 bytes = ds_live_bytes(run->tape, live, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT);
-        ds_expect_int(run->check, what, bytes * 8 / zp_dtype_bits(run->formats.model),
+        ds_expect_int(run->check, what, bytes * 8 / zp_ds_dtype_bits(run->formats.model),
                       ds_int(expected, "grads_in_partition", 0));
     }
 }
@@ -209,14 +210,20 @@ ds_compare_snapshots(DsRun *run, JsonArray *snapshots)
                 if (zp_ds_tree_parameter(run->tree, id)->trainable)
                     flat += zp_ds_partition_elements(zp_ds_tree_parameter(run->tree, id)->elements,
                                                      run->job.world.ranks);
-            place.averaged_bytes = zp_ds_bytes((int)run->formats.accumulate, flat);
+            place.averaged_bytes = zp_ds_bytes(run->formats.accumulate, flat);
         } else if (sscanf(tag, "step%ld_end", &step) == 1)
             place.begin = step_end(run->tape, step);
         else {
             ds_diverge(run->check, "unknown snapshot '%s'", tag);
             return;
         }
-        place.gathered_elements = ds_tap_gathered(&run->tap, place.begin);
+        place.gathered_elements = ds_tap_gathered(&run->tap, place.begin).resident;
+        for (gint32 id = 0; id < (gint32)run->tree->parameters->len; id++)
+            if (!zp_ds_tree_parameter(run->tree, id)->trainable)
+                place.frozen_bytes += zp_ds_bytes(
+                    run->formats.model,
+                    zp_ds_partition_elements(zp_ds_tree_parameter(run->tree, id)->elements,
+                                             run->job.world.ranks));
         ds_compare_snapshot(run->check, tag, &place, expected);
     }
 }

@@ -12,16 +12,41 @@ ds_tap_finish(DsTap *tap)
     g_string_truncate(tap->persisted, 0);
 }
 
-/* param.data becomes a view of an all-reduced buffer before its collective is launched. */
-static void
-mark(DsTap *tap, const ZpDsEvent *event, gint64 gathered)
+static gint32
+place_of(const DsTap *tap, const ZpDsEvent *event)
 {
     gint32 position = tap->tape->n_instrs;
+    /* param.data becomes a view of an all-reduced buffer before its collective is launched. */
     if (event->kind == ZP_DS_GATHER && event->n_ids > 1)
         while (position > 0 && tap->tape->instrs[position].op != ZP_TAPE_LAUNCH)
             position--;
-    DsMark entry = {position, gathered};
+    return position;
+}
+
+/* param.data now has the whole parameter, or (sign -1) what is left after its release. */
+static void
+mark(DsTap *tap, const ZpDsEvent *event, int sign)
+{
+    DsMark entry = {place_of(tap, event), sign * event->elements, sign * event->elements};
+    gboolean leaves = sign < 0 && tap->fast && tap->module != ZP_MODEL_NONE &&
+                      zp_ds_tree_module(tap->tree, tap->module)->leaf;
+    g_array_set_size(tap->placeholder, tap->tree->parameters->len);
+    for (gint32 i = 0; i < event->n_ids; i++) {
+        guint8 *placeholder = &g_array_index(tap->placeholder, guint8, event->ids[i]);
+        entry.data += leaves - *placeholder;
+        *placeholder = (guint8)leaves;
+    }
     g_array_append_val(tap->marks, entry);
+}
+
+static void
+follow_hook(DsTap *tap, const ZpDsEvent *event)
+{
+    if (event->kind == ZP_DS_FORWARD_PRE || event->kind == ZP_DS_FORWARD_POST ||
+        event->kind == ZP_DS_BACKWARD_PRE || event->kind == ZP_DS_BACKWARD_POST)
+        tap->module = event->module;
+    if (event->kind == ZP_DS_LEFTOVERS || event->kind == ZP_DS_STEP)
+        tap->module = ZP_MODEL_NONE;
 }
 
 static gint32
@@ -56,18 +81,12 @@ void
 ds_tap_event(const ZpDsEvent *event, gpointer data)
 {
     DsTap *tap = data;
-    gint64 sign = 0;
     gboolean alias = event->n_ids == 1 || tap->all_reduce;
-    if (event->kind == ZP_DS_GATHER)
-        sign = alias ? 1 : 0;
-    else if (event->kind == ZP_DS_WAIT)
-        sign = alias ? 0 : 1;
+    follow_hook(tap, event);
+    if (event->kind == (alias ? ZP_DS_GATHER : ZP_DS_WAIT) || event->kind == ZP_DS_PERSIST)
+        mark(tap, event, 1);
     else if (event->kind == ZP_DS_RELEASE)
-        sign = -1;
-    else if (event->kind == ZP_DS_PERSIST)
-        sign = 1;
-    if (sign != 0)
-        mark(tap, event, sign * event->elements);
+        mark(tap, event, -1);
     if (event->kind == ZP_DS_PERSIST) {
         g_string_append_printf(tap->persisted, "%s%s", tap->persisted->len > 0 ? "+" : "",
                                zp_ds_tree_parameter(tap->tree, event->ids[0])->name);
@@ -87,14 +106,16 @@ ds_tap_event(const ZpDsEvent *event, gpointer data)
         sort_releases(tap);
 }
 
-gint64
+DsMark
 ds_tap_gathered(const DsTap *tap, gint32 position)
 {
-    gint64 sum = 0;
+    DsMark sum = {position, 0, 0};
     for (guint i = 0; i < tap->marks->len; i++) {
         const DsMark *entry = &g_array_index(tap->marks, DsMark, i);
-        if (entry->position <= position)
-            sum += entry->gathered;
+        if (entry->position > position)
+            continue;
+        sum.data += entry->data;
+        sum.resident += entry->resident;
     }
     return sum;
 }

@@ -22,6 +22,7 @@ typedef struct {
     gboolean after_backward, boundary, after_init;
     gint64 gathered_elements;
     gint64 averaged_bytes;
+    gint64 frozen_bytes; /* stage 3: partitions of frozen parameters */
 } DsPlace;
 void ds_compare_snapshot(DsCheck *check, const char *where, const DsPlace *place,
                          JsonObject *expected);

@@ -14,7 +14,7 @@ expect() {
     shift 2
     timeout 60 "$@" >out 2>err
     local got=$?
-    if [ "$got" -ne "$code" ] || ! cat out err | grep -qE -- "$pattern"; then
+    if [ "$got" -ne "$code" ] || ! grep -qE -- "$pattern" out err; then
         echo "FAIL: $*"
         echo "  exit $got, expected $code, pattern '$pattern'"
         head -5 out err
@@ -56,7 +56,14 @@ cp foreign.db before.db
 expect 5 'foreign.db' "$program" run ok.ini --database foreign.db
 cmp -s foreign.db before.db || { echo "FAIL: a foreign file was changed"; failed=1; }
 expect 4 'nowhere' "$program" run ok.ini --database nowhere/x.db
-expect 4 '' "$program" run ok.ini --database /dev/full
+expect 5 'not a run database' "$program" run ok.ini --database /dev/full
+# A file-size limit stands for the full disk: a new file does not stay, an old one does not change.
+expect 4 '' bash -c "trap '' XFSZ; ulimit -f 40; $program run ok.ini --database full.db"
+[ ! -e full.db ] || { echo "FAIL: something stayed on a full disk"; failed=1; }
+"$program" run ok.ini --database large.db >/dev/null
+cp large.db before.db
+expect 4 '' bash -c "trap '' XFSZ; ulimit -f $(($(stat -c %s large.db) / 1024 + 8)); $program run ok.ini --database large.db"
+[ "$(sqlite3 large.db 'select count(*) from run')" = 1 ] || { echo "FAIL: half a run stayed"; failed=1; }
 expect 4 'disk full|cannot write' bash -c "$program run ok.ini --no-database --json >/dev/full"
 expect 0 'recorded as run 1' "$program" run ok.ini --database mine.db
 expect 0 'recorded as run 2' "$program" run ok.ini --database mine.db --set zero.stage=2
@@ -64,14 +71,14 @@ expect 5 '' bash -c "sqlite3 mine.db 'pragma user_version = 999' && $program run
 
 # Plots leave nothing behind when they fail.
 expect 4 '' "$program" plot missing.db --kind memory --output x.svg
-expect 2 'kind' "$program" plot mine.db --kind nonsense --output x.svg
+expect 2 "no plot 'nonsense'" "$program" plot mine.db --kind nonsense --output x.svg
 [ ! -e x.svg ] || { echo "FAIL: a failed plot left a file"; failed=1; }
 
 # Ctrl-C in a long sweep: exit 130, the database as before.
 "$program" run ok.ini --database sweep.db >/dev/null
 cp sweep.db before.db
 cat ok.ini >long.ini
-printf '\n[sweep]\ntraining.micro_batch = 1..1000\nzero.wrap_blocks = 1..32\n' >>long.ini
+printf '\n[sweep]\ntraining.micro_batch = 1..1000\nzero.wrap_blocks = 1..32\nzero.prefetch = 0..7\n' >>long.ini
 "$program" sweep long.ini --database sweep.db >out 2>err &
 pid=$!
 sleep 1

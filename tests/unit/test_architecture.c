@@ -158,7 +158,7 @@ test_gpt_costs(void)
     g_assert_cmpint(mlp->kept_bytes_per_token, ==, 21L * 768);
     g_assert_cmpint(attention->kept_bytes_per_pair, ==, 5L * 12);
     g_assert_cmpint(attention->selective_bytes_per_token + mlp->selective_bytes_per_token, ==,
-                    34 * 768);
+                    34L * 768);
     g_assert_cmpint(attention->selective_bytes_per_pair, ==, 0);
     g_assert_cmpint(attention->selective_flops_per_pair, ==, attention->flops_per_pair);
     g_assert_cmpint(attention->flops_per_pair, ==, 4L * 768);

@@ -61,8 +61,8 @@ test_in_ledger(gconstpointer index)
 static void
 test_every_mutant_has_a_case(void)
 {
-    g_assert_cmpint(G_N_ELEMENTS(mutants), ==, ZP_N_MUTANTS - 1);
-    g_assert_cmpint(zp_checks_count(), ==, G_N_ELEMENTS(mutants));
+    g_assert_cmpuint(G_N_ELEMENTS(mutants), ==, ZP_N_MUTANTS - 1);
+    g_assert_cmpuint(zp_checks_count(), ==, G_N_ELEMENTS(mutants));
 }
 
 int

@@ -1,5 +1,7 @@
 /* Models from config.json: counts, refusals, variants of files, frozen parts and adapters. */
 #include "models/adapters.h"
+#include "models/families.h"
+#include "models/families_template.h"
 #include "scenarios/hf_config.h"
 #include "scenarios/hf_scan.h"
 
@@ -102,6 +104,13 @@ test_refusals(void)
                    ZP_HF_ERROR_RANGE, heads);
     const char *mamba[] = {"line 2", "'mamba'", "total_parameters", NULL};
     assert_refused("{\n\"model_type\": \"mamba\"}", ZP_HF_ERROR_UNSUPPORTED, mamba);
+    const char *near[] = {"'lama'", "nearest known is 'llama'", NULL};
+    assert_refused("{\"model_type\": \"lama\"}", ZP_HF_ERROR_UNSUPPORTED, near);
+    const char *zero[] = {"self_attn.q_proj.weight would be 0 x 8", NULL};
+    assert_refused("{\"model_type\": \"llama\", \"hidden_size\": 8, \"intermediate_size\": 1,"
+                   "\"num_hidden_layers\": 1, \"num_attention_heads\": 1, \"head_dim\": 0,"
+                   "\"vocab_size\": 10}",
+                   ZP_HF_ERROR_RANGE, zero);
     const char *hint[] = {"'llava'", "text_config ('llama')", NULL};
     assert_refused("{\"model_type\": \"llava\", \"text_config\": {\"model_type\": \"llama\"}}",
                    ZP_HF_ERROR_UNSUPPORTED, hint);
@@ -352,6 +361,40 @@ test_warnings(void)
     g_assert_nonnull(strstr(g_ptr_array_index(warnings, 0), "quantised"));
 }
 
+/* A misspelt symbol would silently be 0: every one used is given a value by some family. */
+static void
+test_symbols_are_defined(void)
+{
+    g_autoptr(GPtrArray) all = zp_families_load_all();
+    g_autoptr(GHashTable) given = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(ZpSymbols) used = zp_symbols_new();
+    g_autoptr(ZpExpressions) expressions = zp_expressions_new(used);
+    for (guint f = 0; f < all->len; f++) {
+        const ZpFamily *family = g_ptr_array_index(all, f);
+        g_autoptr(ZpTemplate) tree =
+            zp_template_parse(zp_families_trees(), family->tree, family->uses, expressions);
+        g_assert_nonnull(tree);
+        for (guint i = 0; i < family->statements->len; i++) {
+            const ZpFamilyStatement *s = g_ptr_array_index(family->statements, i);
+            if (s->verb != ZP_FAMILY_NEED && s->verb != ZP_FAMILY_DROP)
+                g_hash_table_add(given, s->symbol);
+            if (s->verb < ZP_FAMILY_MISSING)
+                continue;
+            ZpExpression expression;
+            const char *end;
+            g_assert_true(zp_expressions_compile(expressions, s->argument, &end, &expression));
+            g_assert_cmpstr(end, ==, "");
+        }
+    }
+    for (guint i = 0; i < used->names->len; i++) {
+        const char *name = g_ptr_array_index(used->names, i);
+        gboolean built_in = strcmp(name, "i") == 0 || g_str_has_prefix(name, "has_") ||
+                            strcmp(name, "positions") == 0;
+        if (!built_in && !g_hash_table_contains(given, name))
+            g_test_fail_printf("symbol '%s' is used but never given", name);
+    }
+}
+
 static void
 test_markdown(void)
 {
@@ -380,6 +423,7 @@ main(int argc, char **argv)
     g_test_add_func("/hf/lora-refusals", test_lora_refusals);
     g_test_add_func("/hf/measured-activations", test_measured_activations);
     g_test_add_func("/hf/warnings", test_warnings);
+    g_test_add_func("/hf/symbols", test_symbols_are_defined);
     g_test_add_func("/hf/markdown", test_markdown);
     return g_test_run();
 }
