@@ -94,7 +94,7 @@ main(int argc, char **argv)
     collectives();
     g_autofree char *gemm = read_file(root, "gemm_measured.csv");
     products(gemm);
-    g_autofree char *runs = read_file(root, "published_steps.csv");
+    g_autofree char *runs = read_file(root, "runs.csv");
     g_autoptr(GError) error = NULL;
     g_autoptr(ZpValidation) validation = zp_validate_run(runs, NULL, NULL, &error);
     g_assert_no_error(error);

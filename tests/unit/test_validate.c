@@ -11,7 +11,7 @@
 static char *
 published(void)
 {
-    g_autofree char *path = g_build_filename(ZP_SOURCE_DIR, "tests/reference/published_steps.csv", NULL);
+    g_autofree char *path = g_build_filename(ZP_SOURCE_DIR, "tests/reference/runs.csv", NULL);
     char *text = NULL;
     g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
     return text;
