@@ -166,10 +166,52 @@ test_host(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
     fixture->job.training.sequence = 1;
     fixture->calibration.host_kernel_ps = 50 * ZP_TIME_PER_US;
     ZpTime forward = zp_cost_layer(&fixture->job, mlp, ZP_KIND_FORWARD);
-    g_assert_cmpint(forward, ==, 400 * ZP_TIME_PER_US);
-    g_assert_cmpint(zp_cost_layer(&fixture->job, mlp, ZP_KIND_BACKWARD), ==, 2 * forward);
+    g_assert_cmpint(forward, ==, 22 * 50 * ZP_TIME_PER_US);
+    g_assert_cmpint(zp_cost_layer(&fixture->job, mlp, ZP_KIND_BACKWARD), ==, 4 * forward);
     fixture->calibration.host_kernel_ps = 0;
     g_assert_cmpint(zp_cost_layer(&fixture->job, mlp, ZP_KIND_FORWARD), <, forward);
+}
+
+/* 512 tokens of a 1.2B Llama on B200 are launch-bound: 8.1 ms forward, 48.8 ms with recomputation
+ * and backward; 8192 tokens are not (stas00/ml-engineering). */
+static void
+test_launch_bound(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
+{
+    ZpArchitecture a = {.family = "llama",
+                        .layers = 16,
+                        .hidden = 2048,
+                        .heads = 32,
+                        .kv_heads = 8,
+                        .ffn = 8192,
+                        .vocabulary = 128256,
+                        .gated = TRUE,
+                        .tied = TRUE,
+                        .final_norm = TRUE};
+    ZpArchitectureOptions options = {.compute = ZP_DTYPE_BF16, .causal = TRUE};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpModel) model = zp_architecture_build(&a, &options, "1.2B", &error);
+    g_assert_no_error(error);
+    ZpJob job = fixture->job;
+    job.model = model;
+    job.device.calibration = zp_calibration_find("B200-SXM-180");
+    job.device.flops_per_s = 2250e12;
+    job.device.memory_bytes_per_s = 8e12;
+    job.training =
+        (ZpTraining){.micro_batch = 1, .sequence = 512, .checkpointing = ZP_CHECKPOINTING_FULL};
+    double ms[2] = {0.0, 0.0};
+    for (guint l = 0; l < model->layers->len; l++) {
+        const ZpModelLayer *layer = zp_model_layer(model, (gint32)l);
+        double forward = zp_time_to_seconds(zp_cost_layer(&job, layer, ZP_KIND_FORWARD)) * 1e3;
+        double backward = zp_time_to_seconds(zp_cost_layer(&job, layer, ZP_KIND_BACKWARD)) * 1e3;
+        ms[0] += forward;
+        ms[1] += forward * (layer->block == ZP_MODEL_NONE ? 1.0 : 2.0) + backward;
+    }
+    g_assert_cmpfloat_with_epsilon(ms[0] / 8.1, 1.0, 0.1);
+    g_assert_cmpfloat_with_epsilon(ms[1] / 48.8, 1.0, 0.1);
+    job.training.sequence = 8192;
+    const ZpModelLayer *attention = zp_model_layer(model, 1);
+    ZpCostParts parts = zp_cost_layer_parts(&job, attention, ZP_KIND_FORWARD);
+    g_assert_cmpfloat(parts.host, <, parts.products + parts.attention + parts.elementwise);
 }
 
 /* A collective at link speed takes `overlap_loss` of its time from computation; one bound by slow
@@ -248,6 +290,7 @@ main(int argc, char **argv)
     ADD("attention", test_attention);
     ADD("recompute", test_recompute);
     ADD("host", test_host);
+    ADD("launch-bound", test_launch_bound);
     ADD("interference", test_interference);
     ADD("file", test_file);
     return g_test_run();
