@@ -244,6 +244,46 @@ test_interference(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
     g_assert_cmpint(summary.step_ps, <, slowed);
 }
 
+/* Every runtime pays the same for the same layers, however it cuts them up. */
+static void
+test_runtimes(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
+{
+    const char *const runtimes[] = {"ideal", "fsdp1", "fsdp2", "deepspeed"};
+    const ZpKind kinds[] = {ZP_KIND_FORWARD, ZP_KIND_BACKWARD, ZP_KIND_RECOMPUTE};
+    fixture->job.training.checkpointing = ZP_CHECKPOINTING_FULL;
+    fixture->job.precision.parameter = fixture->job.precision.gradient = ZP_DTYPE_FP32;
+    fixture->job.precision.master = ZP_DTYPE_NONE;
+    for (gsize r = 0; r < G_N_ELEMENTS(runtimes); r++) {
+        g_autoptr(ZpStep) step = zp_step_new();
+        ZpStepSummary summary;
+        g_autoptr(GError) error = NULL;
+        fixture->job.runtime = runtimes[r];
+        g_assert_true(zp_step_simulate(step, &fixture->job, NULL, NULL, &summary, &error));
+        const ZpTape *tape = zp_step_tape(step);
+        for (gsize k = 0; k < G_N_ELEMENTS(kinds); k++) {
+            double priced = 0.0, launched = 0.0, table = 0.0;
+            for (guint l = 0; l < fixture->model->layers->len; l++) {
+                const ZpModelLayer *layer = zp_model_layer(fixture->model, (gint32)l);
+                if (kinds[k] == ZP_KIND_BACKWARD && layer->kind == ZP_LAYER_EMBEDDING)
+                    table += (double)zp_cost_layer(&fixture->job, layer, kinds[k]);
+                else if (kinds[k] != ZP_KIND_RECOMPUTE || layer->block != ZP_MODEL_NONE)
+                    priced += (double)zp_cost_layer(&fixture->job, layer, kinds[k]);
+            }
+            for (gint32 i = 0; i < tape->n_instrs; i++) {
+                const ZpTapeInstr *instr = &tape->instrs[i];
+                if (instr->op == ZP_TAPE_LAUNCH && tape->works[instr->a].kind == (gint16)kinds[k])
+                    launched += (double)tape->works[instr->a].solo_ps;
+            }
+            g_test_message("%s, %s: %.0f priced, %.0f launched", runtimes[r],
+                           zp_vocabulary_kind_name(kinds[k]), priced, launched);
+            /* Some leave out the scatter of the embedding's gradient. */
+            if (launched > priced * (1.0 + 1e-6))
+                launched -= table;
+            g_assert_cmpfloat_with_epsilon(launched / priced, 1.0, 1e-6);
+        }
+    }
+}
+
 static void
 test_file(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
 {
@@ -292,6 +332,7 @@ main(int argc, char **argv)
     ADD("host", test_host);
     ADD("launch-bound", test_launch_bound);
     ADD("interference", test_interference);
+    ADD("runtimes", test_runtimes);
     ADD("file", test_file);
     return g_test_run();
 }
