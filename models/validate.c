@@ -75,6 +75,8 @@ known_reason(const ZpValidateCsv *csv, guint record, const ZpValidateJob *job,
         return NULL;
     if (strstr(zp_validate_csv_get(csv, record, "notes"), "data loader") != NULL)
         return g_strdup("the source suspects its data loader");
+    if (g_str_has_prefix(job->calibration->gpu, "V100"))
+        return g_strdup("this GPU's constants are assumed, not measured");
     double share = (double)summary->peak_bytes / (double)job->memory_bytes;
     if (error < 0.0 && share > CROWDED_SHARE && share < 1.0)
         return g_strdup_printf(
@@ -155,7 +157,8 @@ null_flops(const ZpValidateCsv *csv, guint r, const ZpValidateRow *row)
     double tokens = (double)(row->micro_batch * row->accumulation) * sequence;
     const char *policy = zp_validate_csv_get(csv, r, "activation_ckpt");
     gboolean full = strcmp(policy, "full") == 0;
-    if (n <= 0.0 || layers <= 0.0 || (!full && strcmp(policy, "none") != 0))
+    if (n <= 0.0 || layers <= 0.0 || (!full && strcmp(policy, "none") != 0) ||
+        g_str_has_prefix(zp_validate_csv_get(csv, r, "cpu_offload"), "y"))
         return 0.0;
     return (6.0 * n + 12.0 * layers * hidden * sequence) * tokens * (full ? 4.0 / 3.0 : 1.0);
 }

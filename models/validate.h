@@ -12,6 +12,9 @@
  *    the strategy (zero1, zero2, ddp), the nearest there is;
  *  - a strategy "hsdp", "hybrid..." or "... in the node" shards within a node and replicates over
  *    nodes;
+ *  - cpu_offload "y": DeepSpeed's stage 3 with parameters and optimizer on the host;
+ *  - a vocabulary that is not stated is what the parameter count leaves for the two tables;
+ *  - attention on V100 is eager;
  *  - the MLP is gated where that parameter count is nearer to n_params;
  *  - network of a node: from `interconnect` ("1600 Gb/s", "4x100 Gb/s"), else the best that nodes
  *    with this GPU are sold with;

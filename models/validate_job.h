@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/cost_calibration.h"
+#include "models/deepspeed.h"
 #include "models/fsdp.h"
 #include "models/hardware.h"
 #include "models/validate_csv.h"
@@ -11,6 +12,7 @@ typedef struct {
     ZpCalibration *calibration; /* own copy: what the row says of its program is set in it */
     ZpCostTables *tables;
     ZpFsdp fsdp;
+    ZpDeepspeed deepspeed;
     ZpJob job;
     gint64 memory_bytes; /* of the GPU */
 } ZpValidateJob;

@@ -27,14 +27,14 @@ run(const char *subsets)
     return validation;
 }
 
-/* Reached when this was written: 3.9 % mean, 8.1 % at the 90th percentile, ratios 1.5 %. */
+/* Reached when this was written: 4.2 % mean, 8.3 % at the 90th percentile, ratios 1.6 %. */
 static void
 test_held_back_rows(void)
 {
     g_autoptr(ZpValidation) validation = run("time_val");
     ZpValidateFigures own = zp_validate_figures(validation, "time_val", NULL, NULL, FALSE);
     ZpValidateFigures null = zp_validate_figures(validation, "time_val", NULL, NULL, TRUE);
-    g_assert_cmpint(own.n, ==, 194);
+    g_assert_cmpint(own.n, ==, 196);
     g_assert_cmpfloat(own.mean, <=, 0.045);
     g_assert_cmpfloat(own.p90, <=, 0.09);
     g_assert_cmpfloat(fabs(own.bias), <=, 0.015);
@@ -94,7 +94,7 @@ test_complete(void)
     }
     g_assert_cmpstr(row_of(validation, "F-035")->rule, ==, "attention by sequence and head size");
     g_assert_cmpstr(row_of(validation, "F-040")->rule, ==, "matrix products by shape");
-    g_assert_nonnull(strstr(row_of(validation, "FS-001")->reason, "offload"));
+    g_assert_nonnull(strstr(row_of(validation, "PT-001")->reason, "no step time"));
     g_assert_nonnull(strstr(row_of(validation, "F-083")->reason, "memory"));
     g_assert_nonnull(strstr(row_of(validation, "F-124")->reason, "data loader"));
     g_autofree char *table = zp_validate_table(validation);
@@ -125,6 +125,20 @@ test_hierarchical_sharding(void)
         double seen = a->measured_ms / row_of(validation, all[0])->measured_ms;
         g_assert_cmpfloat(fabs(slope / seen - 1.0), <=, 0.03);
     }
+}
+
+/* 13B with all state on the host of V100s: its constants are assumed, so the steps are a quarter
+ * short, but eight GPUs share the transfers and the host's Adam as measured. */
+static void
+test_offload(void)
+{
+    g_autoptr(ZpValidation) validation = run("time_val");
+    const ZpValidateRow *one = row_of(validation, "FS-001"), *eight = row_of(validation, "FS-002");
+    double simulated = one->simulated_ms / eight->simulated_ms;
+    double measured = one->measured_ms / eight->measured_ms;
+    g_assert_cmpfloat_with_epsilon(simulated / measured, 1.0, 0.05);
+    g_assert_cmpfloat(fabs(one->error), <, 0.3);
+    g_assert_nonnull(strstr(one->reason, "assumed"));
 }
 
 static double
@@ -200,17 +214,18 @@ test_csv(void)
 static void
 test_reasons(void)
 {
-    const char *text = COLUMNS "a,x,L," LLAMA_13B "8,,megatron,tp2 + zero1,1,2,none,1,\n"
-                               "b,x,L,13015864320,40,5120,40,40,13824,32000,2048,n,flash,Abacus,8,,"
-                               "fsdp1,full_shard,1,2,none,1,\n"
-                               "c,x,L," LLAMA_13B "8,,fsdp1,full_shard,,2,none,1,\n"
-                               "d,x,L,13015864320,40,5120,40,40,13824,,2048,n,flash,A100-80GB,8,,"
-                               "fsdp1,full_shard,1,2,none,1,\n"
-                               "e,x,L," LLAMA_13B "8,,fsdp1,full_shard,1,2,none,,\n";
+    const char *text =
+        COLUMNS "a,x,L," LLAMA_13B "8,,megatron,tp2 + zero1,1,2,none,1,\n"
+                "b,x,L,13015864320,40,5120,40,40,13824,32000,2048,n,flash,Abacus,8,,"
+                "fsdp1,full_shard,1,2,none,1,\n"
+                "c,x,L," LLAMA_13B "8,,fsdp1,full_shard,,2,none,1,\n"
+                "d,x,L,13015864320,40,5120,,40,13824,32000,2048,n,flash,A100-80GB,8,,"
+                "fsdp1,full_shard,1,2,none,1,\n"
+                "e,x,L," LLAMA_13B "8,,fsdp1,full_shard,1,2,none,,\n";
     g_autoptr(GError) error = NULL;
     g_autoptr(ZpValidation) validation = zp_validate_run(text, NULL, NULL, &error);
     g_assert_no_error(error);
-    const char *const says[] = {"tensor", "catalogue", "micro-batch", "vocabulary", "no step time"};
+    const char *const says[] = {"tensor", "catalogue", "micro-batch", "heads", "no step time"};
     g_assert_cmpuint(validation->rows->len, ==, G_N_ELEMENTS(says));
     for (gsize i = 0; i < G_N_ELEMENTS(says); i++) {
         const ZpValidateRow *row = g_ptr_array_index(validation->rows, i);
@@ -270,6 +285,7 @@ main(int argc, char **argv)
     g_test_add_func("/validate/sweeps", test_sweeps);
     g_test_add_func("/validate/complete", test_complete);
     g_test_add_func("/validate/hierarchical-sharding", test_hierarchical_sharding);
+    g_test_add_func("/validate/offload", test_offload);
     g_test_add_func("/validate/overlap", test_overlap);
     g_test_add_func("/validate/csv", test_csv);
     g_test_add_func("/validate/reasons", test_reasons);
