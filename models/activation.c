@@ -2,8 +2,8 @@
 
 enum { SCALAR_BYTES = 4 };
 
-static ZpTensor *
-entry(ZpTrace *trace, ZpBlockRegime regime, gint64 batch, gint64 tokens, gint64 hidden)
+ZpTensor *
+zp_program_entry(ZpTrace *trace, ZpBlockRegime regime, gint64 batch, gint64 tokens, gint64 hidden)
 {
     ZpTraceShape shape = zp_shape(3, (gint64[]){batch, tokens, hidden});
     int bytes = zp_program(trace, regime).residual_bytes;
@@ -20,9 +20,8 @@ live_with_parameters(const ZpTrace *trace)
            trace->live[ZP_TRACE_PARAMETER_GRAD];
 }
 
-/* What the forward left; drops the caller's reference to the input. */
-static void
-note_forward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTensor *input)
+void
+zp_program_note_forward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTensor *input)
 {
     bytes->input_bytes = input->storage->bytes;
     bytes->forward_peak_bytes = trace->peak - bytes->input_bytes;
@@ -34,8 +33,9 @@ note_forward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTensor *input)
     bytes->input_kept = trace->live[ZP_TRACE_ACTIVATION] == before;
 }
 
-static void
-note_backward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTraceNode *root, ZpTensor *grad)
+void
+zp_program_note_backward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTraceNode *root,
+                         ZpTensor *grad)
 {
     zp_trace_backward(trace, root, 0, grad);
     bytes->backward_peak_bytes = trace->peak;
@@ -63,10 +63,13 @@ zp_activation_measure_block(const ZpActivationBlock *block)
     ZpTrace trace;
     ZpActivationBytes bytes = {0};
     zp_trace_init(&trace);
-    ZpTensor *input = entry(&trace, block->regime, block->batch, block->tokens, block->hidden);
+    if (block->gradients_by_shape)
+        trace.parameter_shapes = g_array_new(FALSE, FALSE, sizeof(ZpTraceShape));
+    ZpTensor *input =
+        zp_program_entry(&trace, block->regime, block->batch, block->tokens, block->hidden);
     ZpTensor *output =
         zp_trace_checkpoint(&trace, policies[block->policy], zp_program_block, input, block);
-    note_forward(&bytes, &trace, input);
+    zp_program_note_forward(&bytes, &trace, input);
     ZpTraceShape shape = zp_shape(output->shape.rank, output->shape.size);
     int element_bytes = output->element_bytes;
     bytes.output_bytes = zp_shape_elements(&shape) * element_bytes;
@@ -79,7 +82,7 @@ zp_activation_measure_block(const ZpActivationBlock *block)
     ZpTensor *grad = zp_tensor_new(&trace, ZP_TRACE_ACTIVATION, &shape, element_bytes);
     zp_trace_reset_peak(&trace);
     bytes.backward_entry_bytes = trace.live[ZP_TRACE_ACTIVATION];
-    note_backward(&bytes, &trace, root, grad);
+    zp_program_note_backward(&bytes, &trace, root, grad);
     zp_trace_grow(&trace, ZP_TRACE_ACTIVATION, -SCALAR_BYTES);
     zp_trace_clear(&trace);
     g_assert_cmpint(live_with_parameters(&trace), ==, 0);

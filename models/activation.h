@@ -72,6 +72,9 @@ typedef struct {
     gboolean soft_cap; /* eager: tanh over the scores */
     gboolean dropout, attention_dropout;
     gboolean cpu_kernels; /* CPU operators: noise dropout, statistics of the input's dtype */
+    /* Counts in backward every tensor of a parameter's shape as a gradient of one, as the program
+     * did that measured the reference cases; by default only what becomes one. */
+    gboolean gradients_by_shape;
     gint64 batch, tokens; /* b, s */
     gint64 hidden, heads, kv_heads, head_size, ffn;
     gint64 expert_count, chosen_experts; /* E, k */

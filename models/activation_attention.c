@@ -140,10 +140,10 @@ project(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, g
 static ZpTensor *
 fused_projection_attention(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
-    ZpTensor *parts[3];
+    ZpTensor *parts[ZP_TRACE_OUTPUTS] = {NULL};
     g_autoptr(ZpTensor) qkv =
         zp_program_linear(program, a, 3 * block->heads * block->head_size, TRUE);
-    zp_split(program->trace, qkv, 3, parts);
+    zp_split(program->trace, qkv, 2, block->heads * block->head_size, parts);
     g_autoptr(ZpTensor) query = to_heads(program, block, zp_take(parts[0]), block->heads);
     g_autoptr(ZpTensor) key = to_heads(program, block, zp_take(parts[1]), block->heads);
     g_autoptr(ZpTensor) value = to_heads(program, block, zp_take(parts[2]), block->heads);

@@ -50,6 +50,9 @@ run_node(ZpTrace *trace, ZpTraceNode *node, ZpTensor **results)
         trace->no_grad = TRUE;
         node->backward(trace, node, grads, results);
         trace->gradient_elements = 0;
+        /* Recomputed tensors are the rule's own and die with it, before the results are fitted. */
+        for (int i = 0; node->frame && i < node->saved_count; i++)
+            g_clear_pointer(&node->saved[i].tensor, zp_tensor_unref);
         fit_results(trace, node, results);
         trace->no_grad = no_grad;
     }

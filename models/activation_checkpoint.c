@@ -70,6 +70,7 @@ recompute(ZpTrace *trace, ZpTraceFrame *frame)
     trace->no_grad = FALSE;
     frame->products = 0;
     zp_tensor_unref(frame->program(trace, frame->input, frame->data));
+    g_ptr_array_set_size(trace->copies, 0);
     trace->stopped = FALSE;
     trace->frame = outer;
     trace->recomputing = recomputing;
@@ -131,6 +132,7 @@ reentrant_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor
     zp_trace_make_leaf(input, FALSE);
     trace->no_grad = FALSE;
     g_autoptr(ZpTensor) output = region->program(trace, input, region->data);
+    g_ptr_array_set_size(trace->copies, 0);
     trace->no_grad = TRUE;
     guint before = trace->gradients->len;
     zp_trace_backward(trace, zp_node_ref(output->node), output->output, zp_tensor_ref(grads[0]));

@@ -32,8 +32,9 @@ ZpTensor *zp_reshape(ZpTrace *trace, ZpTensor *a, int rank, const gint64 *sizes)
 ZpTensor *zp_transpose(ZpTrace *trace, ZpTensor *a, int first, int second);
 ZpTensor *zp_expand(ZpTrace *trace, ZpTensor *a, int rank, const gint64 *sizes);
 ZpTensor *zp_slice(ZpTrace *trace, ZpTensor *a, int dimension, gint64 start, gint64 length);
-/* Equal parts along the last dimension; fills `parts`. */
-void zp_split(ZpTrace *trace, ZpTensor *a, int count, ZpTensor **parts);
+/* Parts of `length` along a dimension, the last may be shorter; returns how many of `parts`
+ * (ZP_TRACE_OUTPUTS of them, NULL before) were filled. */
+int zp_split(ZpTrace *trace, ZpTensor *a, int dimension, gint64 length, ZpTensor **parts);
 ZpTensor *zp_cat_last(ZpTrace *trace, ZpTensor *a, ZpTensor *b);
 ZpTensor *zp_mean_last(ZpTrace *trace, ZpTensor *a); /* keeps the dimension */
 ZpTensor *zp_sum_last(ZpTrace *trace, ZpTensor *a);  /* keeps the dimension */
@@ -46,6 +47,24 @@ ZpTensor *zp_bmm(ZpTrace *trace, ZpTensor *a, ZpTensor *b);
 /* F.linear of [.., in] with a weight [out, in] and, when given, a bias. */
 ZpTensor *zp_linear(ZpTrace *trace, ZpTensor *a, ZpTensor *weight, ZpTensor *bias);
 ZpTensor *zp_matmul(ZpTrace *trace, ZpTensor *a, ZpTensor *b); /* of equal rank, batched */
+
+/* --- the loss (activation_ops_loss.c) --- */
+ZpTensor *zp_log_softmax(ZpTrace *trace, ZpTensor *a);
+/* The scalar loss of rows of log-probabilities. */
+ZpTensor *zp_nll_loss(ZpTrace *trace, ZpTensor *a, ZpTensor *target);
+ZpTensor *zp_sum_rows(ZpTrace *trace, ZpTensor *a); /* over the last dimension, which goes */
+ZpTensor *zp_sum_all(ZpTrace *trace, ZpTensor *a);
+ZpTensor *zp_masked_fill_in_place(ZpTrace *trace, ZpTensor *a, ZpTensor *mask);
+ZpTensor *zp_divide(ZpTrace *trace, ZpTensor *a, ZpTensor *divisor); /* no gradient of divisor */
+/* A tensor of no history: comparisons, integer results. */
+ZpTensor *zp_plain(ZpTrace *trace, const char *name, const ZpTraceShape *shape, int element_bytes);
+
+/* --- rows by index (activation_ops_index.c) --- */
+/* second NULL: one index tensor over the first dimension; else two over the first two. */
+ZpTensor *zp_index(ZpTrace *trace, ZpTensor *a, ZpTensor *first, ZpTensor *second);
+ZpTensor *zp_index_add_in_place(ZpTrace *trace, ZpTensor *a, ZpTensor *index, ZpTensor *source);
+ZpTensor *zp_topk(ZpTrace *trace, ZpTensor *a, gint64 count, ZpTensor **indices);
+ZpTensor *zp_quotient(ZpTrace *trace, ZpTensor *a, ZpTensor *b); /* both with gradients */
 
 /* --- norms and attention kernels (activation_ops_fused.c) --- */
 ZpTensor *zp_rms_norm(ZpTrace *trace, ZpTensor *a, ZpTensor *weight);

@@ -1,6 +1,6 @@
 #include "models/activation_ops.h"
 
-enum { STATISTIC_BYTES = 4, LOGSUMEXP_BYTES = 4 };
+enum { STATISTIC_BYTES = 4, LOGSUMEXP_BYTES = 4, RANDOM_BYTES = 8 };
 
 static ZpTensor *
 like(ZpOperation *operation, ZpTensor *tensor)
@@ -128,12 +128,12 @@ attention_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor
     zp_operation_end(&operation, NULL);
 }
 
-/* Bytes of the states of the random generator that a kernel returns (0, 0: none). */
+/* 64-bit numbers of the states of the random generator that a kernel returns (0, 0: none). */
 static void
 random_state(ZpAttentionKernel kernel, gint64 *first, gint64 *second)
 {
-    *first = kernel == ZP_KERNEL_FLASH ? 16 : kernel == ZP_KERNEL_CPU ? 0 : 8;
-    *second = kernel == ZP_KERNEL_CPU ? 0 : 8;
+    *first = kernel == ZP_KERNEL_FLASH ? 2 : kernel == ZP_KERNEL_CPU ? 0 : 1;
+    *second = kernel == ZP_KERNEL_CPU ? 0 : 1;
 }
 
 enum { KERNEL_OUTPUTS = 4 };
@@ -151,7 +151,7 @@ run_kernel(ZpOperation *operation, ZpAttentionKernel kernel, ZpTensor **outputs)
     outputs[1] = zp_operation_allocate(operation, &logsumexp, LOGSUMEXP_BYTES);
     for (int i = 0; i < 2; i++) {
         ZpTraceShape state = zp_shape(1, &random[i]);
-        outputs[2 + i] = zp_operation_allocate(operation, &state, 1);
+        outputs[2 + i] = zp_operation_allocate(operation, &state, RANDOM_BYTES);
     }
 }
 

@@ -135,24 +135,27 @@ static void
 split_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
 {
     ZpOperation operation;
-    zp_operation_begin(&operation, trace, "cat", NULL, node->outputs, grads);
+    zp_operation_begin(&operation, trace, "cat", NULL, 1, grads);
     ZpTraceShape shape = zp_shape(node->input_shape[0].rank, node->input_shape[0].size);
-    results[0] = zp_operation_end(
-        &operation, zp_operation_allocate(&operation, &shape, grads[0]->element_bytes));
+    results[0] = zp_operation_end(&operation,
+                                  zp_operation_allocate(&operation, &shape, node->input_bytes[0]));
 }
 
-void
-zp_split(ZpTrace *trace, ZpTensor *a, int count, ZpTensor **parts)
+int
+zp_split(ZpTrace *trace, ZpTensor *a, int dimension, gint64 length, ZpTensor **parts)
 {
     ZpOperation operation;
-    memset(parts, 0, (gsize)count * sizeof *parts);
+    int count = 0;
     if (zp_operation_begin(&operation, trace, "split", split_backward, 1, &a)) {
-        ZpTraceShape shape = a->shape;
-        shape.size[shape.rank - 1] /= count;
-        for (int i = 0; i < count; i++)
-            parts[i] = zp_operation_output(&operation, zp_tensor_alias(a, &shape));
+        gint64 left = a->shape.size[dimension];
+        for (; left > 0 && count < ZP_TRACE_OUTPUTS; left -= length) {
+            ZpTraceShape shape = a->shape;
+            shape.size[dimension] = MIN(length, left);
+            parts[count++] = zp_operation_output(&operation, zp_tensor_alias(a, &shape));
+        }
     }
     zp_operation_end(&operation, NULL);
+    return count;
 }
 
 static void

@@ -23,6 +23,8 @@ zp_program_parameter(const ZpProgram *program, int rank, const gint64 *sizes)
 {
     ZpTensor *tensor = zp_program_constant(program, program->residual_bytes, rank, sizes);
     zp_trace_make_leaf(tensor, TRUE);
+    if (program->trace->parameter_shapes && !program->trace->in_backward)
+        g_array_append_val(program->trace->parameter_shapes, tensor->shape);
     return tensor;
 }
 
@@ -38,12 +40,15 @@ zp_program_cast32(const ZpProgram *program, ZpTensor *a)
     return zp_to(program->trace, a, program->autocast ? 4 : a ? a->element_bytes : 0);
 }
 
-/* Autocast caches the copies of weights until it is left, at the end of the forward. */
-static void
-keep_copy(const ZpProgram *program, ZpTensor *copy)
+/* Autocast caches the copies of weights until it is left: at the end of the forward, or of
+ * a recomputation. */
+ZpTensor *
+zp_program_cast_weight(const ZpProgram *program, ZpTensor *weight)
 {
-    if (copy && copy->storage->class == ZP_TRACE_PARAMETER_COPY)
+    ZpTensor *copy = zp_program_cast(program, weight);
+    if (copy && copy->storage != weight->storage)
         g_ptr_array_add(program->trace->copies, zp_tensor_ref(copy));
+    return copy;
 }
 
 ZpTensor *
@@ -55,10 +60,8 @@ zp_program_linear(const ZpProgram *program, ZpTensor *a, gint64 out, gboolean bi
     g_autoptr(ZpTensor) weight = zp_program_parameter(program, 2, (gint64[]){out, in});
     g_autoptr(ZpTensor) offset = bias ? zp_program_parameter(program, 1, &out) : NULL;
     g_autoptr(ZpTensor) input = zp_program_cast(program, a);
-    g_autoptr(ZpTensor) matrix = zp_program_cast(program, weight);
-    g_autoptr(ZpTensor) shift = bias ? zp_program_cast(program, offset) : NULL;
-    keep_copy(program, matrix);
-    keep_copy(program, shift);
+    g_autoptr(ZpTensor) matrix = zp_program_cast_weight(program, weight);
+    g_autoptr(ZpTensor) shift = bias ? zp_program_cast_weight(program, offset) : NULL;
     return zp_linear(program->trace, input, matrix, shift);
 }
 

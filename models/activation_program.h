@@ -19,6 +19,7 @@ ZpTensor *zp_program_constant(const ZpProgram *program, int element_bytes, int r
 ZpTensor *zp_program_linear(const ZpProgram *program, ZpTensor *a, gint64 out, gboolean bias);
 /* The dtype of products, where autocast would cast. */
 ZpTensor *zp_program_cast(const ZpProgram *program, ZpTensor *a);
+ZpTensor *zp_program_cast_weight(const ZpProgram *program, ZpTensor *weight);
 ZpTensor *zp_program_cast32(const ZpProgram *program, ZpTensor *a);
 ZpTensor *zp_program_norm(const ZpProgram *program, ZpBlockNorm norm, ZpTensor *a, gint64 width);
 ZpTensor *zp_program_layer_norm(const ZpProgram *program, gboolean cpu, ZpTensor *a, gint64 width);
@@ -34,6 +35,12 @@ ZpTensor *zp_program_t5_attention(const ZpProgram *program, const ZpActivationBl
                                   ZpTensor *a, ZpTensor *source);
 ZpTensor *zp_program_experts(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a);
 ZpTensor *zp_program_block(ZpTrace *trace, ZpTensor *input, gconstpointer block);
-/* Returns the scalar loss; *held: logits that the caller keeps. */
-ZpTensor *zp_program_loss(ZpTrace *trace, ZpTensor *input, const ZpActivationLoss *loss,
-                          ZpTensor **held);
+
+/* --- measuring (activation.c) --- */
+ZpTensor *zp_program_entry(ZpTrace *trace, ZpBlockRegime regime, gint64 batch, gint64 tokens,
+                           gint64 hidden);
+/* What the forward left; drops the caller's reference to the input. */
+void zp_program_note_forward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTensor *input);
+/* Runs the backward; takes the references to the root and to its gradient. */
+void zp_program_note_backward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTraceNode *root,
+                              ZpTensor *grad);

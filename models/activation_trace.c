@@ -17,6 +17,7 @@ void
 zp_trace_clear(ZpTrace *trace)
 {
     g_clear_pointer(&trace->copies, g_ptr_array_unref);
+    g_clear_pointer(&trace->parameter_shapes, g_array_unref);
     g_clear_pointer(&trace->gradients, g_ptr_array_unref);
 }
 
@@ -76,14 +77,20 @@ zp_node_unref(ZpTraceNode *node)
     g_free(node);
 }
 
-/* The engine hands a leaf its gradient here; it stays until the trace ends. */
+/* The engine hands a leaf its gradient here; it stays until the trace ends.  One that is laid out
+ * differently is copied into the leaf's layout (accumulate_grad.h). */
 static void
 accumulate_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
 {
-    (void)node;
+    const ZpTraceShape *shape = &node->output_shape[0];
     (void)results;
-    if (grads[0])
-        g_ptr_array_add(trace->gradients, zp_tensor_ref(grads[0]));
+    if (!grads[0])
+        return;
+    gboolean same = zp_shape_contiguous(&grads[0]->shape) || !zp_shape_contiguous(shape);
+    ZpTraceClass class = node->parameter ? ZP_TRACE_PARAMETER_GRAD : ZP_TRACE_ACTIVATION;
+    g_ptr_array_add(trace->gradients,
+                    same ? zp_tensor_ref(grads[0])
+                         : zp_tensor_new(trace, class, shape, grads[0]->element_bytes));
 }
 
 void
@@ -181,6 +188,10 @@ class_of_result(const ZpOperation *operation, const ZpTraceShape *shape)
     const ZpTrace *trace = operation->trace;
     if (operation->parameter && operation->count > 0 && trace->in_backward)
         return ZP_TRACE_PARAMETER_GRAD;
+    for (guint i = 0;
+         trace->in_backward && trace->parameter_shapes && i < trace->parameter_shapes->len; i++)
+        if (zp_shape_equal(shape, &g_array_index(trace->parameter_shapes, ZpTraceShape, i)))
+            return ZP_TRACE_PARAMETER_GRAD;
     if (trace->gradient_elements > 0 && zp_shape_elements(shape) == trace->gradient_elements)
         return ZP_TRACE_PARAMETER_GRAD;
     return ZP_TRACE_ACTIVATION;

@@ -15,9 +15,9 @@
 #include <string.h>
 
 #define ZP_TRACE_RANK 5
-#define ZP_TRACE_INPUTS 8  /* of an operation */
-#define ZP_TRACE_OUTPUTS 8 /* of an operation */
-#define ZP_TRACE_SAVED 8   /* of a node */
+#define ZP_TRACE_INPUTS 8   /* of an operation */
+#define ZP_TRACE_OUTPUTS 64 /* of an operation */
+#define ZP_TRACE_SAVED 8    /* of a node */
 
 /* What a storage is counted as. */
 typedef enum {
@@ -98,6 +98,7 @@ struct _ZpTrace {
     gboolean no_grad;
     gboolean in_backward;
     gboolean stopped;         /* a recomputation has all it needs */
+    GArray *parameter_shapes; /* NULL: see ZpActivationBlock.gradients_by_shape */
     gint64 gradient_elements; /* size of the parameter a gradient is made for; 0: none */
     ZpTraceFrame *frame;      /* the checkpointed region being run */
     gboolean recomputing;

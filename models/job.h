@@ -91,6 +91,13 @@ typedef struct {
     const ZpCostTables *measured; /* wins over every formula where it has the collective */
 } ZpNetwork;
 
+/* Which allocator the framework's memory comes from (sim/allocator.h). */
+typedef enum {
+    ZP_ALLOCATOR_NONE,       /* not modelled: the verdict is about allocated memory */
+    ZP_ALLOCATOR_CACHING,    /* CUDA's caching allocator with its default segments */
+    ZP_ALLOCATOR_EXPANDABLE, /* with expandable segments */
+} ZpAllocatorMode;
+
 typedef struct {
     double flops_per_s;      /* peak for the compute dtype */
     double flops_efficiency; /* achieved by matrix products */
@@ -99,6 +106,7 @@ typedef struct {
     gint64 capacity_bytes;
     gint64 overhead_bytes;    /* runtime overhead outside the allocator */
     double contingency;       /* ratio of the peak kept free */
+    ZpAllocatorMode allocator;
     ZpTime kernel_latency_ps; /* per kernel on the device */
     /* NULL: a roofline of the figures above.  Else layers are priced by their shapes, and
      * communication and computation slow each other down. */

@@ -4,6 +4,7 @@
 
 #include "models/checks.h"
 #include "models/cost_layer.h"
+#include "models/step_allocator.h"
 #include "models/step_summary.h"
 #include "sim/player.h"
 
@@ -180,7 +181,8 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
     if (!zp_tape_check(step->tape, ideal, ZP_CLASSES_PERSISTENT, error))
         return FALSE;
     ZpPlayConfig config = play_config(step, job);
-    config.observer = observer;
+    g_autoptr(ZpStepAllocator) allocator = zp_step_allocator_new(job, step->tape, observer);
+    config.observer = allocator != NULL ? zp_step_allocator_observer(allocator) : observer;
     config.cancelled = cancelled;
     config.scratch = step->scratch;
     if (!zp_player_play(step->tape, &config, &step->result, error))
@@ -191,7 +193,8 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
     }
     if (!check_accounting(step, job, error))
         return FALSE;
-    zp_step_summary_fill(job, step->tape, &step->result, summary);
+    zp_step_summary_fill(job, step->tape, &step->result,
+                         allocator != NULL ? zp_step_allocator_result(allocator) : NULL, summary);
     return TRUE;
 }
 

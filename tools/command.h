@@ -29,7 +29,7 @@ typedef struct {
     char *runs_file, *subset, *calibration;
     char *database, *output, *kind, *title, *axis, *sweep;
     char **runs;
-    gboolean json, csv, trace, tape, dump, script, summary;
+    gboolean json, csv, trace, tape, dump, script, summary, lifecycle;
     gboolean no_database, require_fit, why, no_color;
     int jobs, top;
 } ZpCommandOptions;

@@ -179,10 +179,26 @@ gathers_in_two(const ZpDsGathers *self)
            ds->tape->groups[ZP_DS_GROUP_SHARD_ACROSS].size > 1;
 }
 
+/* A single rank gathers nothing: a parameter is its partition, or a copy of the host's. */
+static void
+copy_alone(ZpDsGathers *self, const ZpDsEvent *event, ZpClass class_id, ZpRole role)
+{
+    if (self->ds->settings->offload_param.device == ZP_DS_NOWHERE)
+        return;
+    for (gint32 i = 0; i < event->n_ids; i++)
+        make_parameter(self, event->ids[i],
+                       zp_ds_tree_parameter(self->tree, event->ids[i])->elements, class_id, role);
+    fetch_partitions(self, event);
+}
+
 static void
 launch(ZpDsGathers *self, const ZpDsEvent *event)
 {
     ZpDs *ds = self->ds;
+    if (ds->shard_ranks == 1) {
+        copy_alone(self, event, ZP_CLASS_GATHERED, ZP_ROLE_UNSHARDED);
+        return;
+    }
     ZpDsFlat *flat = g_new(ZpDsFlat, 1);
     *flat =
         (ZpDsFlat){ZP_TAPE_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE, 0, event->flat_elements};
@@ -223,6 +239,8 @@ wait(ZpDsGathers *self, const ZpDsEvent *event)
 {
     ZpDs *ds = self->ds;
     ZpDsFlat *flat = g_hash_table_lookup(self->flats, GINT_TO_POINTER(event->gather));
+    if (flat == NULL)
+        return;
     zp_ds_join(ds, ZP_DS_STREAM_GATHER, flat->done);
     flat->done = ZP_TAPE_NONE;
     gboolean quantized = is_quantised(self, event);
@@ -310,6 +328,10 @@ static void
 persist(ZpDsGathers *self, const ZpDsEvent *event)
 {
     ZpDs *ds = self->ds;
+    if (ds->shard_ranks == 1) {
+        copy_alone(self, event, ZP_CLASS_PARAMETER, ZP_ROLE_PERSISTENT_PARAMETER);
+        return;
+    }
     make_parameter(self, event->ids[0], event->flat_elements, ZP_CLASS_PARAMETER,
                    ZP_ROLE_PERSISTENT_PARAMETER);
     fetch_partitions(self, event);

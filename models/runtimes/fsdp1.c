@@ -98,11 +98,9 @@ write_prologue(Fsdp1 *fsdp)
 }
 
 static void
-zero_grad(Fsdp1 *fsdp)
+drop_gradients(Fsdp1 *fsdp)
 {
     fsdp->emit.phase = ZP_PHASE_ZERO_GRAD;
-    if (!fsdp->plan->settings.set_to_none || fsdp->plan->settings.use_orig_params)
-        return;
     for (guint i = 0; i < fsdp->plan->state_order->len; i++) {
         gint32 u = g_array_index(fsdp->plan->state_order, gint32, i);
         zp_fsdp_emit_tag(&fsdp->emit, u);
@@ -110,6 +108,15 @@ zero_grad(Fsdp1 *fsdp)
                           &fsdp->units[u].gradient);
         fsdp->units[u].grad = ZP_TAPE_NONE;
     }
+}
+
+/* With use_orig_params only views are dropped here: see reset_gradients() in fsdp1_forward.c. */
+static void
+zero_grad(Fsdp1 *fsdp)
+{
+    const ZpFsdp *settings = &fsdp->plan->settings;
+    if (settings->set_to_none && !settings->use_orig_params && !settings->zero_grad_after_forward)
+        drop_gradients(fsdp);
 }
 
 static void
@@ -120,6 +127,9 @@ write_step(Fsdp1 *fsdp)
         fsdp->emit.micro_batch = (gint16)MIN(m, (guint)G_MAXINT16);
         fsdp->micro_batch = &g_array_index(fsdp->plan->micro_batches, ZpFsdpMicroBatch, m);
         fsdp1_forward(fsdp);
+        if (m == 0 && fsdp->plan->settings.zero_grad_after_forward &&
+            fsdp->plan->settings.set_to_none)
+            drop_gradients(fsdp);
         fsdp1_backward(fsdp);
     }
     zp_fsdp_optimizer_step(&fsdp->emit, &fsdp->optimizer);

@@ -133,6 +133,7 @@ describe_block(const CaseWords *words, ActivationCase *item, GError **error)
         .dropout = is_on(words, "p", "0"),
         .attention_dropout = is_on(words, t5 ? "p" : "pa", "0"),
         .cpu_kernels = g_str_equal(option(words, "kern", "cuda"), "cpu"),
+        .gradients_by_shape = TRUE,
         .batch = size_of(words, "b"),
         .tokens = size_of(words, "s"),
         .hidden = size_of(words, "h"),

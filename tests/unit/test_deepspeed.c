@@ -489,6 +489,24 @@ test_options(void)
     g_assert_cmpint(peaks[6], >, peaks[7]);
 }
 
+/* One rank: nothing is gathered and nothing is sent. */
+static void
+test_one_rank(void)
+{
+    g_autoptr(ZpModel) model = catalogue("GPT-2");
+    for (int stage = 0; stage <= 3; stage++) {
+        DsFixture f;
+        ds_fixture_init(&f, model, 1, stage);
+        f.settings.cold = TRUE;
+        ds_fixture_compile(&f);
+        for (gint32 w = 0; w < f.tape->n_works; w++)
+            g_assert_cmpint(f.tape->works[w].category, !=, ZP_TAPE_COMMUNICATION);
+        for (gint32 b = 0; b < f.tape->n_buffers; b++)
+            g_assert_cmpint(f.tape->buffers[b].class_id, !=, ZP_CLASS_GATHERED);
+        ds_fixture_clear(&f);
+    }
+}
+
 /* NVMe: state leaves host memory, pools come instead, and the step reads and writes it. */
 static void
 test_nvme(void)
@@ -587,6 +605,7 @@ main(int argc, char **argv)
     g_test_add_func("/deepspeed/construction", test_construction);
     g_test_add_func("/deepspeed/life", test_life);
     g_test_add_func("/deepspeed/options", test_options);
+    g_test_add_func("/deepspeed/one-rank", test_one_rank);
     g_test_add_func("/deepspeed/nvme", test_nvme);
     g_test_add_func("/deepspeed/nvme-parameters", test_nvme_parameters);
     g_test_add_func("/deepspeed/pinned-rounding", test_pinned_rounding);
