@@ -41,6 +41,8 @@ zp_program_note_backward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTraceNode *
     bytes->backward_peak_bytes = trace->peak;
     bytes->backward_peak_with_gradients_bytes = trace->peak_all;
     bytes->backward_peak_at = trace->peak_at;
+    bytes->flash_workspace_bytes = trace->workspace;
+    bytes->backward_peak_with_workspace_bytes = MAX(trace->peak, trace->workspace_peak);
     for (guint i = 0; i < trace->gradients->len; i++) {
         const ZpTensor *gradient = trace->gradients->pdata[i];
         if (gradient->storage->class == ZP_TRACE_PARAMETER_GRAD)

@@ -110,6 +110,9 @@ typedef struct {
     gint64 backward_peak_bytes;                /* absolute, without gradients of parameters */
     gint64 backward_peak_with_gradients_bytes; /* and copies */
     gint64 parameter_gradient_bytes;
+    /* Not measured but read in flash attention's source: what its backward allocates inside the
+     * kernel on CUDA, and the backward peak with it. */
+    gint64 flash_workspace_bytes, backward_peak_with_workspace_bytes;
     const char *forward_peak_at, *backward_peak_at; /* operators; static strings */
 } ZpActivationBytes;
 
