@@ -50,8 +50,20 @@ zp_program_note_backward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTraceNode *
     }
 }
 
+/* What one rank holds of the block. */
+static ZpActivationBlock
+cut_block(const ZpActivationBlock *whole)
+{
+    ZpActivationBlock block = *whole;
+    gint64 ways = MAX(block.tensor_parallel, 1);
+    block.heads /= ways;
+    block.kv_heads = MAX(block.kv_heads / ways, 1);
+    block.ffn /= ways;
+    return block;
+}
+
 ZpActivationBytes
-zp_activation_measure_block(const ZpActivationBlock *block)
+zp_activation_measure_block(const ZpActivationBlock *whole)
 {
     static const ZpTraceRecompute policies[] = {
         [ZP_KEEP_ALL] = ZP_RECOMPUTE_NONE,
@@ -64,11 +76,13 @@ zp_activation_measure_block(const ZpActivationBlock *block)
     };
     ZpTrace trace;
     ZpActivationBytes bytes = {0};
+    ZpActivationBlock cut = cut_block(whole), *block = &cut;
+    gint64 ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
     zp_trace_init(&trace);
     if (block->gradients_by_shape)
         trace.parameter_shapes = g_array_new(FALSE, FALSE, sizeof(ZpTraceShape));
     ZpTensor *input =
-        zp_program_entry(&trace, block->regime, block->batch, block->tokens, block->hidden);
+        zp_program_entry(&trace, block->regime, block->batch, block->tokens / ways, block->hidden);
     ZpTensor *output =
         zp_trace_checkpoint(&trace, policies[block->policy], zp_program_block, input, block);
     zp_program_note_forward(&bytes, &trace, input);
