@@ -8,7 +8,7 @@
 #include "models/step_summary.h"
 #include "sim/player.h"
 
-G_DEFINE_QUARK(zp-step-error-quark, zp_step_error)
+G_DEFINE_QUARK(zp - step - error - quark, zp_step_error)
 
 /* A tape longer than this is refused: it would take minutes and gigabytes to play. */
 #define MAX_TAPE_INSTRUCTIONS G_GINT64_CONSTANT(40000000)
@@ -175,6 +175,10 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
     zp_ledger_compute(job, step->units, &step->ledger);
     zp_tape_clear(step->tape);
     if (!runtime->compile(job, step->units, step->tape, error))
+        return FALSE;
+    /* Frameworks keep gathered parameters and gradients across steps; the ideal runtime never. */
+    gboolean ideal = strcmp(job->runtime, "ideal") == 0;
+    if (!zp_tape_check(step->tape, ideal, ZP_CLASSES_PERSISTENT, error))
         return FALSE;
     ZpPlayConfig config = play_config(step, job);
     g_autoptr(ZpStepAllocator) allocator = zp_step_allocator_new(job, step->tape, observer);

@@ -35,7 +35,7 @@ add_original_slots(Fsdp1 *fsdp)
     for (guint i = 0; i < plan->optimizer_order->len; i++) {
         gint32 p = g_array_index(plan->optimizer_order, gint32, i);
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, p);
-        if (parameter->trainable)
+        if (parameter->trainable && owned[p] > 0) /* else its .grad is None */
             fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
                 .elements = owned[p],
                 .unit = parameter->unit,
@@ -67,8 +67,8 @@ add_flat_slots(Fsdp1 *fsdp)
         gint32 u = g_array_index(plan->state_order, gint32, i);
         if (is_trainable(fsdp, u))
             fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
-                .elements = fsdp->sharded ? fsdp->units[u].shard_elements
-                                          : fsdp->units[u].flat_elements,
+                .elements =
+                    fsdp->sharded ? fsdp->units[u].shard_elements : fsdp->units[u].flat_elements,
                 .unit = u,
                 .parameter = ZP_FSDP_NONE,
                 .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
@@ -169,7 +169,8 @@ supports_stage(int stage)
 
 const ZpRuntime zp_runtime_fsdp1 = {
     .name = "fsdp1",
-    .summary = "PyTorch 2.14 FullyShardedDataParallel: flat parameters, record_stream, rate limiter",
+    .summary =
+        "PyTorch 2.14 FullyShardedDataParallel: flat parameters, record_stream, rate limiter",
     .compile = compile,
     .supports_stage = supports_stage,
 };

@@ -15,14 +15,16 @@ reset_gradients(Fsdp1 *fsdp)
         gint32 unit = g_array_index(fsdp->plan->state_order, gint32, i);
         zp_fsdp_emit_tag(&fsdp->emit, unit);
         zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &fsdp->units[unit].gradient);
+        if (!fsdp->sharded) /* the same storage */
+            fsdp->units[unit].grad = ZP_TAPE_NONE;
     }
 }
 
 static void
 make_and_free(Fsdp1 *fsdp, ZpRole role, gint64 bytes)
 {
-    gint32 buffer = zp_fsdp_emit_make(&fsdp->emit, FSDP1_DEFAULT, ZP_CLASS_GATHERED, role, bytes,
-                                      ZP_FSDP_NONE);
+    gint32 buffer =
+        zp_fsdp_emit_make(&fsdp->emit, FSDP1_DEFAULT, ZP_CLASS_GATHERED, role, bytes, ZP_FSDP_NONE);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_DEFAULT, &buffer);
 }
 
