@@ -2,6 +2,7 @@
 
 #include "models/architecture_build.h"
 #include "models/names.h"
+#include "models/nearest.h"
 #include "models/resources.h"
 
 #include <string.h>
@@ -83,13 +84,13 @@ append_nearest(GString *message, const Catalog *catalog, const char *name)
     enum { N_NEAREST = 3 };
     const char *shown[N_NEAREST] = {0};
     for (int place = 0; place < N_NEAREST; place++) {
-        guint best = G_MAXUINT;
+        int best = G_MAXINT;
         for (guint i = 0; i < catalog->rows->len; i++) {
             const char *candidate = ((char **)g_ptr_array_index(catalog->rows, i))[COLUMN_NAME];
             gboolean taken = FALSE;
             for (int s = 0; s < place; s++)
                 taken = taken || shown[s] == candidate;
-            guint d = zp_names_distance(name, candidate);
+            int d = zp_nearest_distance(name, candidate);
             if (!taken && d < best) {
                 best = d;
                 shown[place] = candidate;

@@ -19,6 +19,7 @@ typedef struct {
 /* What an algorithm puts on which link. */
 typedef struct {
     double seconds; /* of the bytes alone */
+    double hops;    /* seconds of latency beyond what the fixed one holds */
     gboolean crosses;
     const char *rule;
 } Price;
@@ -73,49 +74,61 @@ find_path(const ZpNetwork *network, gint32 size, gint32 stride)
     return path;
 }
 
+/* Latency of the ranks that a ring visits beyond two nodes full of them. */
+static double
+ring_hops(const ZpNetwork *network, const Path *path, double passes)
+{
+    double far = MAX(0, path->nodes - 2);
+    double near = far * (path->members_per_node - 1);
+    return passes * (far * zp_time_to_seconds(network->network_hop_ps) +
+                     near * zp_time_to_seconds(network->link_hop_ps));
+}
+
 static Price
-ring(const ZpNetwork *network, const Path *path, double wire)
+ring(const ZpNetwork *network, const Path *path, double wire, double passes)
 {
     if (path->nodes == 1)
-        return (Price){seconds_for(wire, path->link), FALSE,
+        return (Price){seconds_for(wire, path->link), 0.0, FALSE,
                        network->link_bytes_per_s > 0.0 ? "ring inside a node"
                                                        : "ring inside a node over the host link"};
     gboolean near = path->stride < path->gpus;
     double bytes_per_s = near ? MIN(path->network, path->link) : path->network;
-    return (Price){seconds_for(wire, bytes_per_s), TRUE,
+    return (Price){seconds_for(wire, bytes_per_s), ring_hops(network, path, passes), TRUE,
                    path->stride == 1 ? "ring between nodes, one a node"
                                      : "ring between nodes, NICs shared by interleaved groups"};
 }
 
 static Price
-tree(const Path *path, double bytes, double wire)
+tree(const ZpNetwork *network, const Path *path, double bytes, double wire)
 {
     double inside = seconds_for(wire, path->link * TREE_SHARE);
     if (path->nodes == 1)
-        return (Price){inside, FALSE, "tree inside a node"};
+        return (Price){inside, 0.0, FALSE, "tree inside a node"};
     double passes = path->nodes == 2 ? 1.0 : 2.0;
     double between = seconds_for(passes * bytes, path->network);
     if (path->stride >= path->gpus)
         inside = 0.0;
-    return (Price){MAX(inside, between), TRUE, "tree between nodes"};
+    double depth = 2.0 * log2(path->nodes / 2.0) * zp_time_to_seconds(network->network_hop_ps);
+    return (Price){MAX(inside, between), depth, TRUE, "tree between nodes"};
 }
 
 static Price
 nvls(const ZpNetwork *network, double wire)
 {
-    return (Price){seconds_for(wire, network->nvls_bytes_per_s), FALSE,
+    return (Price){seconds_for(wire, network->nvls_bytes_per_s), 0.0, FALSE,
                    "reduction in the switch (NVLS)"};
 }
 
 /* Inside the nodes first, then one ring for each place in a node; all rings share the NICs. */
 static Price
-hierarchical(const Path *path, ZpKind kind, double bytes)
+hierarchical(const ZpNetwork *network, const Path *path, ZpKind kind, double bytes)
 {
     double passes = kind == ZP_KIND_ALL_REDUCE ? 2.0 : 1.0;
     double near = path->members_per_node, far = path->nodes;
     double inside = seconds_for(passes * (near - 1.0) / near * bytes, path->link);
     double between = seconds_for(passes * (far - 1.0) / far * bytes, path->network);
-    return (Price){inside + between, path->nodes > 1,
+    double hops = passes * MAX(0.0, far - 2.0) * zp_time_to_seconds(network->network_hop_ps);
+    return (Price){inside + between, hops, path->nodes > 1,
                    path->nodes > 1 ? "hierarchical: node, then NICs" : "ring inside a node"};
 }
 
@@ -138,6 +151,8 @@ choose(const ZpNetwork *network, const Path *path, ZpKind kind)
     if (wanted == ZP_ALGORITHM_AUTO) {
         if (switched && path->size >= NVLS_MIN_GPUS)
             return ZP_ALGORITHM_NVLS;
+        if (path->nodes > 2)
+            return ZP_ALGORITHM_AUTO;
         return path->nodes == 2 ? ZP_ALGORITHM_TREE : ZP_ALGORITHM_RING;
     }
     if (wanted == ZP_ALGORITHM_NVLS && !switched)
@@ -146,21 +161,29 @@ choose(const ZpNetwork *network, const Path *path, ZpKind kind)
 }
 
 static Price
+faster(Price a, Price b)
+{
+    return a.seconds + a.hops <= b.seconds + b.hops ? a : b;
+}
+
+static Price
 price(const ZpNetwork *network, const Path *path, ZpKind kind, gint64 bytes)
 {
     double wire = (double)zp_cost_wire_bytes(kind, bytes, path->size);
+    Price by_ring = ring(network, path, wire, kind == ZP_KIND_ALL_REDUCE ? 2.0 : 1.0);
     switch (choose(network, path, kind)) {
     case ZP_ALGORITHM_NVLS:
         return nvls(network, wire);
     case ZP_ALGORITHM_TREE:
-        return tree(path, (double)bytes, wire);
+        return tree(network, path, (double)bytes, wire);
     case ZP_ALGORITHM_HIERARCHICAL:
-        return hierarchical(path, kind, (double)bytes);
-    case ZP_ALGORITHM_RING:
+        return hierarchical(network, path, kind, (double)bytes);
     case ZP_ALGORITHM_AUTO:
+        return faster(by_ring, tree(network, path, (double)bytes, wire));
+    case ZP_ALGORITHM_RING:
         break;
     }
-    return ring(network, path, wire);
+    return by_ring;
 }
 
 /* TRUE where a table knows this collective; below its smallest message the formula's shape holds. */
@@ -188,17 +211,15 @@ look_up(const ZpNetwork *network, const Path *path, ZpKind kind, gint64 bytes, Z
     return TRUE;
 }
 
-ZpCost
-zp_cost_collective(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 size, gint32 stride)
+static ZpCost
+one_message(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 size, gint32 stride)
 {
-    ZpCost cost = {.link = ZP_LINK_SCALE_UP, .rule = "one rank: nothing to send"};
-    if (size <= 1)
-        return cost;
     Path path = find_path(network, size, stride);
     Price found = price(network, &path, kind, bytes);
-    cost.wire_bytes = zp_cost_wire_bytes(kind, bytes, size);
-    cost.fixed_ps = found.crosses ? network->network_latency_ps : network->link_latency_ps;
-    cost.rule = found.rule;
+    ZpCost cost = {.wire_bytes = zp_cost_wire_bytes(kind, bytes, size), .rule = found.rule};
+    cost.fixed_ps = zp_time_add(found.crosses ? network->network_latency_ps
+                                              : network->link_latency_ps,
+                                zp_time_from_seconds(found.hops));
     cost.link = found.crosses                      ? ZP_LINK_NETWORK
                 : network->link_bytes_per_s > 0.0 ? ZP_LINK_SCALE_UP
                                                   : ZP_LINK_HOST;
@@ -207,6 +228,33 @@ zp_cost_collective(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 s
     double tau = zp_time_to_seconds(found.crosses ? network->network_tau_ps : network->link_tau_ps);
     cost.solo_ps = zp_time_from_seconds(found.seconds + sqrt(tau * found.seconds));
     return cost;
+}
+
+/* Every owner of a partition sends its piece to all, or gets it reduced from all, in turn. */
+static ZpCost
+piece_by_piece(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 size, gint32 stride)
+{
+    gint64 count = (bytes - 1) / network->piece_bytes + 1;
+    ZpKind one = kind == ZP_KIND_ALL_GATHER ? ZP_KIND_BROADCAST : ZP_KIND_REDUCE;
+    ZpCost cost = one_message(network, one, bytes / count, size, stride);
+    double fixed = zp_time_to_seconds(cost.fixed_ps), solo = zp_time_to_seconds(cost.solo_ps);
+    cost.fixed_ps = zp_time_from_seconds(fixed * (double)count);
+    cost.solo_ps = zp_time_from_seconds(solo * (double)count);
+    cost.wire_bytes = bytes;
+    cost.rule = kind == ZP_KIND_ALL_GATHER ? "a broadcast for each owner"
+                                           : "a reduction for each owner";
+    return cost;
+}
+
+ZpCost
+zp_cost_collective(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 size, gint32 stride)
+{
+    if (size <= 1)
+        return (ZpCost){.link = ZP_LINK_SCALE_UP, .rule = "one rank: nothing to send"};
+    if (network->piece_bytes > 0 && bytes > network->piece_bytes &&
+        (kind == ZP_KIND_ALL_GATHER || kind == ZP_KIND_REDUCE_SCATTER))
+        return piece_by_piece(network, kind, bytes, size, stride);
+    return one_message(network, kind, bytes, size, stride);
 }
 
 void
@@ -222,6 +270,8 @@ zp_cost_network_defaults(ZpNetwork *network, double link_bytes_per_s, double net
     network->link_tau_ps = 14 * ZP_TIME_PER_US;
     network->network_tau_ps = 342 * ZP_TIME_PER_US;
     network->network_decline = 0.055; /* NVIDIA/nccl issue 1229: 360 to 260 GB/s, 4 to 128 nodes */
+    network->link_hop_ps = 1250 * (ZP_TIME_PER_US / 1000); /* middle of 0.6 to 1.9 us */
+    network->network_hop_ps = 8350 * (ZP_TIME_PER_US / 1000); /* middle of 2.7 to 14 us */
     network->algorithm = ZP_ALGORITHM_AUTO;
     network->nvls_bytes_per_s = 0.0;
     if (generation >= 9)

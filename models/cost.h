@@ -21,7 +21,9 @@
  *     NVLS          the switch reduces: its own bandwidth
  *     hierarchical  inside the node 2 (g-1)/g S on the link, then 2 (k-1)/k S over the NICs of a
  *                   node (all-gather and reduce-scatter: half of each)
- * The NICs of more than four nodes lose `network_decline` with each doubling.  A measured table for
+ * Left to choose, an all-reduce over more than two nodes takes the faster of ring and tree.
+ * A ring visits every rank: hops beyond the first two nodes add their latency, a tree's twice the
+ * depth between nodes.  The NICs of more than four nodes lose `network_decline` with each doubling.  A measured table for
  * the very collective (kind, GPUs a node, nodes) wins over all formulas.
  *
  * Bandwidth.  Ranks are numbered node by node, and member i of a group is rank i x stride (groups

@@ -278,7 +278,7 @@ expand_children(Expander *expander, gint32 node_index, gint32 module, Scope scop
     qsort(calls, (size_t)n_calls, sizeof calls[0], compare_calls);
     ZpModelModule *owner = &g_array_index(expander->model->modules, ZpModelModule, module);
     owner->n_calls = n_calls;
-    owner->calls = g_new(gint32, n_calls);
+    owner->calls = g_new(gint32, (gsize)n_calls);
     for (gint32 i = 0; i < n_calls; i++)
         owner->calls[i] = calls[i].module;
 }

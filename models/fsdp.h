@@ -58,6 +58,9 @@ struct _ZpFsdp {
     gboolean next_forward_prefetch; /* forward_prefetch=True */
     gboolean limit_all_gathers;
     gboolean use_orig_params;
+    gboolean zero_grad_after_forward; /* zero_grad() between the first forward and its backward, as
+                                       * Lightning's closure has it (Closure.closure() in
+                                       * lightning/pytorch/loops/optimization/closure.py) */
 
     /* ddp */
     gint64 bucket_cap_bytes; /* 0: bucket_cap_mb=None, that is 25 MiB with a first one of 1 MiB */

@@ -80,11 +80,22 @@ typedef struct {
     double host_to_device_bytes_per_s, device_to_host_bytes_per_s;
     /* What follows refines the prices; 0 leaves it out. */
     ZpAlgorithm algorithm;
-    ZpTime link_tau_ps, network_tau_ps;  /* of the pipeline's square-root term */
-    double nvls_bytes_per_s;             /* bus bandwidth of an all-reduce in the switch */
-    double network_decline;              /* share of the NICs lost with each doubling beyond 4 nodes */
-    const ZpCostTables *measured;        /* wins over every formula where it has the collective */
+    ZpTime link_tau_ps, network_tau_ps; /* of the pipeline's square-root term */
+    double nvls_bytes_per_s;            /* bus bandwidth of an all-reduce in the switch */
+    double network_decline; /* share of the NICs lost with each doubling beyond 4 nodes */
+    /* Latency of each hop beyond the first two nodes (or a node's GPUs), inside and between nodes. */
+    ZpTime link_hop_ps, network_hop_ps;
+    gint64 piece_bytes; /* gathers and scatters go out as broadcasts and reductions this long, one
+                         * after the other (a partition owner at a time) */
+    const ZpCostTables *measured; /* wins over every formula where it has the collective */
 } ZpNetwork;
+
+/* Which allocator the framework's memory comes from (sim/allocator.h). */
+typedef enum {
+    ZP_ALLOCATOR_NONE,       /* not modelled: the verdict is about allocated memory */
+    ZP_ALLOCATOR_CACHING,    /* CUDA's caching allocator with its default segments */
+    ZP_ALLOCATOR_EXPANDABLE, /* with expandable segments */
+} ZpAllocatorMode;
 
 typedef struct {
     double flops_per_s;      /* peak for the compute dtype */
@@ -94,6 +105,7 @@ typedef struct {
     gint64 capacity_bytes;
     gint64 overhead_bytes;    /* runtime overhead outside the allocator */
     double contingency;       /* ratio of the peak kept free */
+    ZpAllocatorMode allocator;
     ZpTime kernel_latency_ps; /* per kernel on the device */
     /* NULL: a roofline of the figures above.  Else layers are priced by their shapes, and
      * communication and computation slow each other down. */

@@ -32,23 +32,3 @@ zp_names_intern(const char *name)
     g_mutex_unlock(&names->mutex);
     return known;
 }
-
-guint
-zp_names_distance(const char *a, const char *b)
-{
-    gsize n = strlen(b);
-    g_autofree guint *row = g_new(guint, n + 1);
-    for (gsize j = 0; j <= n; j++)
-        row[j] = (guint)j;
-    for (gsize i = 0; a[i] != '\0'; i++) {
-        guint diagonal = row[0];
-        row[0] = (guint)i + 1;
-        for (gsize j = 0; j < n; j++) {
-            guint above = row[j + 1];
-            guint change = diagonal + (g_ascii_tolower(a[i]) != g_ascii_tolower(b[j]));
-            row[j + 1] = MIN(change, MIN(above, row[j]) + 1);
-            diagonal = above;
-        }
-    }
-    return row[n];
-}

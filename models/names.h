@@ -7,6 +7,3 @@
 
 /* The same pointer for equal strings; never freed.  Safe from any thread. */
 const char *zp_names_intern(const char *name);
-
-/* Edit distance without regard to case, for "nearest" in messages. */
-guint zp_names_distance(const char *a, const char *b);

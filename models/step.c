@@ -4,10 +4,11 @@
 
 #include "models/checks.h"
 #include "models/cost_layer.h"
+#include "models/step_allocator.h"
 #include "models/step_summary.h"
 #include "sim/player.h"
 
-G_DEFINE_QUARK(zp-step-error-quark, zp_step_error)
+G_DEFINE_QUARK(zp - step - error - quark, zp_step_error)
 
 /* A tape longer than this is refused: it would take minutes and gigabytes to play. */
 #define MAX_TAPE_INSTRUCTIONS G_GINT64_CONSTANT(40000000)
@@ -175,8 +176,13 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
     zp_tape_clear(step->tape);
     if (!runtime->compile(job, step->units, step->tape, error))
         return FALSE;
+    /* Frameworks keep gathered parameters and gradients across steps; the ideal runtime never. */
+    gboolean ideal = strcmp(job->runtime, "ideal") == 0;
+    if (!zp_tape_check(step->tape, ideal, ZP_CLASSES_PERSISTENT, error))
+        return FALSE;
     ZpPlayConfig config = play_config(step, job);
-    config.observer = observer;
+    g_autoptr(ZpStepAllocator) allocator = zp_step_allocator_new(job, step->tape, observer);
+    config.observer = allocator != NULL ? zp_step_allocator_observer(allocator) : observer;
     config.cancelled = cancelled;
     config.scratch = step->scratch;
     if (!zp_player_play(step->tape, &config, &step->result, error))
@@ -187,7 +193,8 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
     }
     if (!check_accounting(step, job, error))
         return FALSE;
-    zp_step_summary_fill(job, step->tape, &step->result, summary);
+    zp_step_summary_fill(job, step->tape, &step->result,
+                         allocator != NULL ? zp_step_allocator_result(allocator) : NULL, summary);
     return TRUE;
 }
 

@@ -4,6 +4,7 @@
 
 #include "models/ledger.h"
 #include "models/runtime.h"
+#include "sim/allocator.h"
 #include "sim/play.h"
 
 /* Collectives (and transfers) of one step by kind and phase. */
@@ -35,8 +36,15 @@ typedef struct {
     gint64 persistent_bytes; /* live at the end of the last step */
     gint64 persistent_by_class[ZP_N_CLASSES];
     gint64 host_peak_bytes;
-    gint64 capacity_bytes, contingency_bytes,
-        headroom_bytes; /* headroom = capacity - peak - contingency */
+    /* With an allocator (job.device.allocator): what rank 0 got from it, and its segments with the
+     * runtime overhead outside of them.  Given the capacity less contingency and overhead, it
+     * empties its cache before it fails. */
+    gboolean has_allocator;
+    ZpAllocatorResult allocator;
+    gint64 reserved_bytes;
+    /* headroom = capacity - peak - contingency; with an allocator reserved takes the peak's place,
+     * also in contingency. */
+    gint64 capacity_bytes, contingency_bytes, headroom_bytes;
     gboolean fits;
     gint32 first_over_instr; /* where the capacity is first exceeded, or ZP_TAPE_NONE */
     ZpStepTraffic traffic[ZP_STEP_MAX_TRAFFIC]; /* of the last step */

@@ -55,7 +55,7 @@ model_flops(const ZpJob *job)
 }
 
 static void
-fill_memory(const ZpJob *job, const ZpPlayResult *result, ZpStepSummary *summary)
+fill_memory(const ZpPlayResult *result, ZpStepSummary *summary)
 {
     for (gint32 r = 1; r < result->n_ranks; r++) {
         if (result->ranks[r].memory[ZP_TAPE_SPACE_DEVICE].peak_bytes >
@@ -74,14 +74,26 @@ fill_memory(const ZpJob *job, const ZpPlayResult *result, ZpStepSummary *summary
     }
     summary->host_peak_bytes =
         result->ranks[summary->peak_rank].memory[ZP_TAPE_SPACE_HOST].peak_bytes;
+}
+
+static void
+fill_verdict(const ZpJob *job, const ZpAllocatorResult *allocator, ZpStepSummary *summary)
+{
+    gint64 needed = summary->peak_bytes;
+    if (allocator != NULL) {
+        summary->has_allocator = TRUE;
+        summary->allocator = *allocator;
+        summary->reserved_bytes = allocator->peak.reserved_bytes + job->device.overhead_bytes;
+        needed = summary->reserved_bytes;
+    }
     summary->capacity_bytes = job->device.capacity_bytes;
-    summary->contingency_bytes =
-        (gint64)ceil((double)summary->peak_bytes * job->device.contingency);
-    summary->headroom_bytes =
-        summary->capacity_bytes - summary->peak_bytes - summary->contingency_bytes;
+    summary->contingency_bytes = (gint64)ceil((double)needed * job->device.contingency);
+    summary->headroom_bytes = summary->capacity_bytes - needed - summary->contingency_bytes;
     summary->fits = summary->capacity_bytes == 0 || summary->headroom_bytes >= 0;
     if (summary->capacity_bytes == 0)
         summary->headroom_bytes = 0;
+    else if (allocator != NULL)
+        summary->first_over_instr = allocator->out_of_memory_instr;
 }
 
 static void
@@ -111,11 +123,12 @@ fill_times(const ZpJob *job, const ZpPlayResult *result, ZpStepSummary *summary)
 
 void
 zp_step_summary_fill(const ZpJob *job, const ZpTape *tape, const ZpPlayResult *result,
-                     ZpStepSummary *summary)
+                     const ZpAllocatorResult *allocator, ZpStepSummary *summary)
 {
     *summary = (ZpStepSummary){.peak_instr = ZP_TAPE_NONE, .first_over_instr = ZP_TAPE_NONE};
     fill_times(job, result, summary);
-    fill_memory(job, result, summary);
+    fill_memory(result, summary);
+    fill_verdict(job, allocator, summary);
     count_traffic(tape, summary);
     summary->n_events = result->n_events;
 }

@@ -3,5 +3,6 @@
 
 #include "models/step.h"
 
+/* `allocator`: NULL without one. */
 void zp_step_summary_fill(const ZpJob *job, const ZpTape *tape, const ZpPlayResult *result,
-                          ZpStepSummary *summary);
+                          const ZpAllocatorResult *allocator, ZpStepSummary *summary);

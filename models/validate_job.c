@@ -241,6 +241,18 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
     return TRUE;
 }
 
+/* InternLM's hybrid ZeRO optimizer deals whole tensors to the ranks (greedy, by size), reduces each
+ * rank's part to it and broadcasts it back (internlm/solver/optimizer/hybrid_zero_optim.py,
+ * broadcast_params). */
+static void
+fill_pieces(ZpValidateJob *self, const Row *row)
+{
+    if (!has(row, "framework", "internlm") || self->job.zero.stage != 1)
+        return;
+    gint64 owners = MIN(self->job.world.shard_group, (gint64)self->model->parameters->len);
+    self->job.network.piece_bytes = 2 * self->model->n_elements / owners;
+}
+
 ZpValidateJob *
 zp_validate_job_new(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware,
                     const ZpCalibration *own, GError **error)
@@ -254,6 +266,7 @@ zp_validate_job_new(const ZpValidateCsv *csv, guint record, const ZpHardware *ha
     if (self->model == NULL)
         return NULL;
     fill_software(self, &row);
+    fill_pieces(self, &row);
     ZpJob *job = &self->job;
     job->model = self->model;
     job->optimizer = zp_optimizer_find("adamw");

@@ -115,11 +115,10 @@ zp_wrapping_apply(const ZpModel *model, const ZpZero *zero)
         gint64 key = layer_key(model, l, zero, &state);
         gint32 last = units->n_units - 1;
         gint32 unit = -1;
+        gboolean empty = layer->elements == 0 && layer->tied_elements == 0;
         if (key < 0)
             unit = outer_unit[-key];
-        else if (last >= 0 && keys[last] == key)
-            unit = last;
-        else if (layer->elements == 0 && layer->tied_elements == 0 && last >= 0)
+        else if (last >= 0 && (keys[last] == key || empty))
             unit = last;
         if (unit < 0) {
             unit = units->n_units++;

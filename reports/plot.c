@@ -5,7 +5,7 @@
 
 #include "reports/data.h"
 
-G_DEFINE_QUARK(zp-plot-error-quark, zp_plot_error)
+G_DEFINE_QUARK(zp_plot_error_quark, zp_plot_error)
 
 typedef struct {
     const char *name, *help, *template;

@@ -136,6 +136,57 @@ traffic(JsonBuilder *json, const ZpStepSummary *s)
 }
 
 static void
+allocator_pools(JsonBuilder *json, const ZpReportRun *run)
+{
+    const ZpAllocatorResult *a = &run->summary->allocator;
+    zp_receipt_array(json, "pools");
+    for (int p = 0; p < a->n_pools; p++) {
+        const ZpAllocatorPool *pool = &a->pools[p];
+        json_builder_begin_object(json);
+        zp_receipt_text(json, "stream", run->tape->streams[pool->stream].name);
+        zp_receipt_text(json, "size_class", pool->small ? "small" : "large");
+        zp_receipt_int(json, "segments", pool->n_segments);
+        zp_receipt_int(json, "allocated_bytes", pool->bytes.allocated_bytes);
+        zp_receipt_int(json, "active_bytes", pool->bytes.active_bytes);
+        zp_receipt_int(json, "reserved_bytes", pool->bytes.reserved_bytes);
+        zp_receipt_int(json, "largest_free_bytes", pool->largest_free_bytes);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+}
+
+static void
+allocator(JsonBuilder *json, const ZpReportRun *run)
+{
+    const ZpStepSummary *s = run->summary;
+    const ZpAllocatorResult *a = &s->allocator;
+    if (!s->has_allocator) {
+        zp_receipt_text(json, "allocator", NULL);
+        return;
+    }
+    g_autofree char *event = a->instr == ZP_TAPE_NONE ? NULL : zp_event_text(run->tape, a->instr);
+    zp_receipt_object(json, "allocator");
+    zp_receipt_int(json, "allocated_bytes", a->peak.allocated_bytes);
+    zp_receipt_int(json, "active_bytes", a->peak.active_bytes);
+    zp_receipt_int(json, "reserved_bytes", a->peak.reserved_bytes);
+    zp_receipt_int(json, "device_bytes", s->reserved_bytes);
+    zp_receipt_text(json, "event", event);
+    zp_receipt_int(json, "request_bytes", a->request_bytes);
+    zp_receipt_int(json, "time_ps", a->time);
+    zp_receipt_int(json, "allocated_then_bytes", a->at_peak.allocated_bytes);
+    zp_receipt_int(json, "rounding_bytes", a->rounding_bytes);
+    zp_receipt_int(json, "waiting_bytes", a->waiting_bytes);
+    zp_receipt_int(json, "fragmented_bytes", a->fragmented_bytes);
+    zp_receipt_int(json, "other_streams_bytes", a->other_streams_bytes);
+    zp_receipt_int(json, "other_sizes_bytes", a->other_sizes_bytes);
+    zp_receipt_int(json, "segments", a->n_segments);
+    zp_receipt_int(json, "deferred", a->n_deferred);
+    zp_receipt_int(json, "flushes", a->n_flushes);
+    allocator_pools(json, run);
+    json_builder_end_object(json);
+}
+
+static void
 verdict(JsonBuilder *json, const ZpReportRun *run)
 {
     const ZpStepSummary *s = run->summary;
@@ -158,6 +209,7 @@ zp_receipt_run_json(const ZpReportRun *run, const ZpRecorder *trace)
     step(json, run->summary);
     peak(json, run);
     traffic(json, run->summary);
+    allocator(json, run);
     verdict(json, run);
     zp_receipt_ledger(json, run->ledger);
     zp_receipt_array(json, "warnings");

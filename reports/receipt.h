@@ -14,6 +14,12 @@
  *               live_set {buffers, bytes, largest [{class, role, unit, bytes}]}}
  *   persistent  {bytes, by_class}; host_peak_bytes
  *   traffic     [{kind, phase, count, bytes, wire_bytes, busy_ps}]
+ *   allocator   null, or {allocated_bytes, active_bytes, reserved_bytes (peaks), device_bytes (with
+ *               runtime overhead), event, request_bytes, time_ps (of the reserved peak), then
+ *               allocated_then_bytes, rounding_bytes, waiting_bytes, fragmented_bytes,
+ *               other_streams_bytes, other_sizes_bytes, segments, deferred, flushes, pools
+ *               [{stream, size_class, segments, allocated_bytes, active_bytes, reserved_bytes,
+ *               largest_free_bytes}]}: models and words of sim/allocator.h
  *   verdict     {fits, capacity_bytes, contingency_bytes, headroom_bytes, first_over (event text)}
  *   ledger      as below without its head
  *   warnings    [text]

@@ -1,14 +1,14 @@
 #include "reports/store_internal.h"
 
-#include <glib/gstdio.h>
 #include <errno.h>
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "reports/data.h"
 
-G_DEFINE_QUARK(zp-store-error-quark, zp_store_error)
+G_DEFINE_QUARK(zp_store_error_quark, zp_store_error)
 
 #define HEADER_BYTES 100 /* of an SQLite file; https://www.sqlite.org/fileformat2.html */
 
@@ -277,8 +277,11 @@ zp_store_free(ZpStore *store)
     sqlite3_finalize(store->insert_value);
     sqlite3_finalize(store->insert_peak);
     sqlite3_close(store->db);
-    /* A file that this store made and could write nothing into is no database: a full disk. */
-    if (store->created && store->n_commits == 0)
+    /* A file that this store made and could write nothing into is no database: a full disk.  One
+     * with bytes in it is another process', which was faster. */
+    GStatBuf info;
+    if (store->created && store->n_commits == 0 && g_stat(store->path, &info) == 0 &&
+        info.st_size == 0)
         (void)g_unlink(store->path);
     g_hash_table_unref(store->names);
     g_free(store->path);

@@ -13,5 +13,7 @@ void zp_summary_bytes_cells(ZpTable *table, gint64 bytes, gint64 whole);
 /* "Verdict: fits, ... to spare of ..." */
 void zp_summary_verdict(gboolean fits, gint64 capacity_bytes, gint64 contingency_bytes,
                         gint64 headroom_bytes, gboolean color, GString *out);
+/* What the caching allocator reserved and why; nothing where the run had none. */
+void zp_summary_allocator(const ZpReportRun *run, GString *out);
 /* The live set at the peak, grouped by class, role and unit, largest first. */
 void zp_summary_live(const ZpReportRun *run, GString *out);

@@ -119,6 +119,7 @@ zp_summary_run(const ZpReportRun *run, gboolean color, GString *out)
         zp_format_bytes(out, s->host_peak_bytes);
         g_string_append(out, " at its peak\n");
     }
+    zp_summary_allocator(run, out);
     zp_summary_verdict(s->fits, s->capacity_bytes, s->contingency_bytes, s->headroom_bytes, color,
                        out);
 }

@@ -1,3 +1,4 @@
+#include "models/nearest.h"
 #include "scenarios/ds_schema.h"
 #include "scenarios/ds_table.h"
 #include "scenarios/import_message.h"
@@ -90,7 +91,7 @@ zp_ds_schema_nearest(const char *block, const char *name)
             names[n++] = entry->alias;
         }
     }
-    const char *nearest = zp_import_message_nearest(name, names, n);
+    const char *nearest = zp_nearest_find_among(name, names, n);
     for (gsize i = 0; i < n; i++)
         if (names[i] == nearest)
             return keys[i];

@@ -1,3 +1,4 @@
+#include "models/nearest.h"
 #include "scenarios/ds_internal.h"
 
 #include <math.h>
@@ -291,7 +292,7 @@ read_choice(const ZpDsReader *reader, ZpDsKey key, const ZpTree *tree)
                                                                      : lower;
     if (!g_strv_contains((const char *const *)choices, name)) {
         const char *near =
-            zp_import_message_nearest(lower, (const char *const *)choices, g_strv_length(choices));
+            zp_nearest_find_among(lower, (const char *const *)choices, g_strv_length(choices));
         g_autofree char *mend = near ? g_strdup_printf("did you mean \"%s\"?", near)
                                      : g_strdup_printf("legal: %s", entry->choices);
         refuse(reader, key, mend, "\"%.40s\" is none of %s", tree->text, entry->choices);

@@ -1,4 +1,5 @@
 /* Blocks and their keys: what is known, unknown, misspelt, misplaced, deprecated or removed. */
+#include "models/nearest.h"
 #include "scenarios/ds_internal.h"
 #include "scenarios/import_row.h"
 
@@ -74,7 +75,7 @@ say_misspelt(const ZpDsReader *reader, const char *path, const ZpTree *tree, ZpD
         return;
     }
     if (entry && entry->state == ZP_DS_DEPRECATED &&
-        zp_import_message_distance(tree->key, name) <= 2) {
+        zp_nearest_distance(tree->key, name) <= 2) {
         /* Such files were written for versions that ignored unknown keys without a word. */
         g_autofree char *text = g_strdup_printf(
             "unknown key, not the deprecated %s: ignored by the versions that still know that key "

@@ -1,3 +1,4 @@
+#include "models/nearest.h"
 #include "scenarios/fsdp_reader.h"
 #include "scenarios/import_row.h"
 
@@ -134,7 +135,7 @@ zp_fsdp_reader_choice(const ZpFsdpReader *reader, const ZpFsdpField *field,
     g_autofree char *legal = g_strjoinv(", ", (GStrv)names);
     g_autofree char *upper =
         tree->kind == ZP_TREE_STRING ? g_ascii_strup(tree->text, -1) : g_strdup("");
-    const char *near = zp_import_message_nearest(upper, names, n);
+    const char *near = zp_nearest_find_among(upper, names, n);
     g_autofree char *mend =
         near ? g_strdup_printf("did you mean %s?", near) : g_strdup_printf("legal: %s", legal);
     g_autofree char *shown = zp_tree_show(tree);
@@ -228,7 +229,7 @@ zp_fsdp_reader_rest(const ZpFsdpReader *reader, const char *block, ZpImportSever
             zp_import_message_is_full(reader->config->messages))
             continue;
         const char *near =
-            zp_import_message_nearest(member->key, known, g_strv_length((GStrv)known));
+            zp_nearest_find_among(member->key, known, g_strv_length((GStrv)known));
         /* A key that exists is no misspelling: it was a duplicate, or is read elsewhere. */
         if ((only_near && !near) || (near && strcmp(near, member->key) == 0))
             continue;

@@ -1,4 +1,5 @@
 /* Arguments of the HF Trainer as JSON, or the file that its --fsdp_config names. */
+#include "models/nearest.h"
 #include "scenarios/fsdp_reader.h"
 #include "scenarios/import_row.h"
 
@@ -60,7 +61,7 @@ read_option(const ZpFsdpReader *reader, const char *word, Options *options)
     } else if (strcmp(word, "offload") == 0) {
         options->offload = TRUE;
     } else {
-        const char *near = zp_import_message_nearest(word, names, G_N_ELEMENTS(names));
+        const char *near = zp_nearest_find_among(word, names, G_N_ELEMENTS(names));
         g_autofree char *mend = near ? g_strdup_printf("did you mean %s?", near) : NULL;
         zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, "fsdp", mend,
                            "\"%.40s\" is none of full_shard, shard_grad_op, no_shard, "

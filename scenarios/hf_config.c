@@ -2,13 +2,14 @@
 
 #include "models/architecture_build.h"
 #include "models/names.h"
+#include "models/nearest.h"
 #include "scenarios/hf_read.h"
 #include "scenarios/hf_scan.h"
 
 #include <glib/gstdio.h>
 #include <string.h>
 
-G_DEFINE_QUARK(zp-hf-error-quark, zp_hf_error)
+G_DEFINE_QUARK(zp - hf - error - quark, zp_hf_error)
 
 static const char *
 string_member(JsonObject *object, const char *key)
@@ -92,18 +93,14 @@ static void
 append_nearest(GString *message, const char *type)
 {
     g_autoptr(GPtrArray) all = zp_families_load_all();
-    const char *nearest = NULL;
-    guint best = 3;
+    g_autoptr(GPtrArray) types = g_ptr_array_new();
     for (guint i = 0; i < all->len; i++) {
         const ZpFamily *family = g_ptr_array_index(all, i);
-        for (gsize t = 0; family->types[t]; t++) {
-            guint distance = zp_names_distance(type, family->types[t]);
-            if (distance < best) {
-                best = distance;
-                nearest = family->types[t];
-            }
-        }
+        for (gsize t = 0; family->types[t]; t++)
+            g_ptr_array_add(types, (gpointer)family->types[t]);
     }
+    const char *nearest =
+        zp_nearest_find_among(type, (const char *const *)types->pdata, types->len);
     if (nearest != NULL)
         g_string_append_printf(message, "; the nearest known is '%s'", nearest);
 }

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #define MAX_MESSAGES 200
-#define MAX_WORD 64
 
 static void
 message_free(gpointer data)
@@ -145,47 +144,4 @@ zp_import_message_first_error(const ZpImportMessages *messages)
         return g_string_free(text, FALSE);
     }
     return NULL;
-}
-
-int
-zp_import_message_distance(const char *a, const char *b)
-{
-    gsize n = strlen(a), m = strlen(b);
-    if (n > MAX_WORD || m > MAX_WORD)
-        return 99;
-    int rows[3][MAX_WORD + 1];
-    int *before = rows[0], *last = rows[1], *now = rows[2];
-    for (gsize j = 0; j <= m; j++)
-        last[j] = (int)j;
-    memset(before, 0, sizeof rows[0]);
-    for (gsize i = 1; i <= n; i++) {
-        now[0] = (int)i;
-        for (gsize j = 1; j <= m; j++) {
-            int best = MIN(last[j] + 1, now[j - 1] + 1);
-            best = MIN(best, last[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                best = MIN(best, before[j - 2] + 1);
-            now[j] = best;
-        }
-        int *spare = before;
-        before = last;
-        last = now;
-        now = spare;
-    }
-    return last[m];
-}
-
-const char *
-zp_import_message_nearest(const char *word, const char *const *candidates, gsize n)
-{
-    const char *nearest = NULL;
-    int best = (int)(strlen(word) / 3) + 1;
-    for (gsize i = 0; i < n; i++) {
-        int distance = zp_import_message_distance(word, candidates[i]);
-        if (distance < best) {
-            best = distance;
-            nearest = candidates[i];
-        }
-    }
-    return nearest;
 }

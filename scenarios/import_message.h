@@ -52,8 +52,3 @@ const char *zp_import_message_severity_name(ZpImportSeverity severity); /* "warn
 const char *zp_import_message_verdict_name(ZpImportVerdict verdict);    /* "ok" */
 /* First error as GError text: "FILE:LINE: key: text (mend)"; NULL if there is none. */
 char *zp_import_message_first_error(const ZpImportMessages *messages);
-/* The candidate nearest to `word` (edit distance of swaps, at most a third of its length);
- * NULL if none is near. */
-const char *zp_import_message_nearest(const char *word, const char *const *candidates, gsize n);
-/* Edit distance (insert, delete, replace, swap of neighbours); 99 where either is over 64 bytes. */
-int zp_import_message_distance(const char *a, const char *b);

@@ -12,7 +12,7 @@ static gboolean
 fail(GError **error, ZpQuantityError code, const char *text, const char *what)
 {
     g_autofree char *valid = g_utf8_make_valid(text, (gssize)strnlen(text, ZP_QUANTITY_MAX_TEXT));
-    g_set_error(error, ZP_QUANTITY_ERROR, code, "'%s': %s", valid, what);
+    g_set_error(error, ZP_QUANTITY_ERROR, (gint)code, "'%s': %s", valid, what);
     return FALSE;
 }
 

@@ -5,7 +5,7 @@
 
 #include <glib/gstdio.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario_resolve.h"
 #include "scenarios/scenario_text.h"
 #include "scenarios/sweep_axis.h"
@@ -14,9 +14,9 @@ static void
 clear_axis(gpointer data)
 {
     ZpScenarioAxis *axis = data;
-    g_free((char *)(guintptr)axis->key);
-    g_free((char *)(guintptr)axis->text);
-    g_free((char *)(guintptr)axis->origin);
+    g_free((char *)(gpointer)axis->key);
+    g_free((char *)(gpointer)axis->text);
+    g_free((char *)(gpointer)axis->origin);
 }
 
 static ZpScenario *

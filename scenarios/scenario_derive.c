@@ -1,7 +1,7 @@
 /* The rules behind "auto", in the order in which one needs another. */
 #include <string.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario_resolve.h"
 
 static const char *

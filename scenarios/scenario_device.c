@@ -1,5 +1,5 @@
 /* What the catalogue knows of GPU and node, and what stands in where it knows nothing. */
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario_resolve.h"
 
 /* Stand-ins; the rules in the schema's table state them. */
@@ -56,7 +56,7 @@ find_node(ZpScenarioResolve *resolve)
         resolve->node = usual_node(resolve);
         effective->source = resolve->node ? ZP_SCENARIO_CATALOGUE : ZP_SCENARIO_AUTO;
         effective->origin = resolve->node ? resolve->gpu->name : NULL;
-        effective->value.text = (char *)(guintptr)(resolve->node ? resolve->node->name : "none");
+        effective->value.text = (char *)(gpointer)(resolve->node ? resolve->node->name : "none");
         return;
     }
     const char *name = effective->value.text;

@@ -76,7 +76,7 @@ start(ZpScenarioResolve *resolve)
         } else if (resolve->base != NULL && !resolve->base->state->settings[id].given) {
             effective->value = resolve->base->state->effective[id].value;
         } else if (key->fallback != NULL && key->rule == NULL && key->kind == ZP_SCHEMA_TEXT) {
-            effective->value.text = (char *)(guintptr)key->fallback;
+            effective->value.text = (char *)(gpointer)key->fallback;
         } else if (key->fallback != NULL && key->rule == NULL) {
             gboolean ok = zp_schema_parse(key, key->fallback, &effective->value, NULL);
             g_assert(ok);

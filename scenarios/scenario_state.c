@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/scenario_text.h"
 
 static void

@@ -7,8 +7,8 @@ static void
 clear_value(gpointer data)
 {
     ZpScenarioValue *value = data;
-    g_ref_string_release((char *)(guintptr)value->text);
-    g_ref_string_release((char *)(guintptr)value->origin);
+    g_ref_string_release((char *)(gpointer)value->text);
+    g_ref_string_release((char *)(gpointer)value->origin);
 }
 
 static char *
@@ -48,8 +48,8 @@ add_key(ZpScenario *scenario, const ZpScenario *base, ZpSchemaId id, const ZpSce
     const ZpScenarioEffective *effective = &scenario->state->effective[id];
     ZpScenarioValue value = {.section = key->section, .key = key->key};
     if (before != NULL && same(key, effective, &base->state->effective[id])) {
-        value.text = g_ref_string_acquire((char *)(guintptr)before->text);
-        value.origin = g_ref_string_acquire((char *)(guintptr)before->origin);
+        value.text = g_ref_string_acquire((char *)(gpointer)before->text);
+        value.origin = g_ref_string_acquire((char *)(gpointer)before->origin);
     } else {
         g_autofree char *text = zp_schema_print(key, &effective->value);
         value.text = g_ref_string_new(text);

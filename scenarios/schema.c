@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 
 G_DEFINE_QUARK(zp_schema_error_quark, zp_schema_error)
 

@@ -53,6 +53,12 @@ static const ZpSchemaChoice checkpointings[] = {
     {"full", ZP_CHECKPOINTING_FULL, "only the inputs of blocks are kept"},
     {0},
 };
+static const ZpSchemaChoice allocators[] = {
+    {"none", ZP_ALLOCATOR_NONE, "not modelled: what is allocated decides"},
+    {"caching", ZP_ALLOCATOR_CACHING, "PyTorch's CUDA allocator with its default segments"},
+    {"expandable", ZP_ALLOCATOR_EXPANDABLE, "the same with expandable_segments:True"},
+    {0},
+};
 static const ZpSchemaChoice wraps[] = {
     {"sublayer", ZP_WRAP_SUBLAYER, "attention and MLP of each block apart"},
     {"block", ZP_WRAP_BLOCK, "wrap_blocks blocks a unit"},
@@ -270,6 +276,9 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         TO(device.overhead_bytes), MEANS("Memory outside the tensor allocator", "1.5 GiB")),
     ROW(CONTINGENCY, "device", "contingency", RATIO(0, 10), BY("0"), TO(device.contingency),
         MEANS("Share of the peak to keep free on top of it", "5 %")),
+    ROW(ALLOCATOR, "device", "allocator", ENUM(allocators), BY("none"), TO(device.allocator),
+        MEANS("Allocator that tensors come from: what it reserves then decides whether a run fits",
+              "caching")),
 
     ROW(NODE, "node", "name", TEXT,
         AUTO("a node that comes with the GPU; none if the catalogue has none"), WORD("none", 0),

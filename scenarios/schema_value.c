@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 #include "scenarios/schema.h"
 
 static gboolean

@@ -21,9 +21,9 @@ struct _ZpAllocator {
     const ZpTape *tape;
     ZpAllocatorConfig config;
     ZpAllocatorBlocks blocks;
-    Served *served;   /* by buffer */
-    GArray *waiting;  /* Waiting */
-    gint32 cursor;    /* next instruction to look at for LAUNCH and USE */
+    Served *served;  /* by buffer */
+    GArray *waiting; /* Waiting */
+    gint32 cursor;   /* next instruction to look at for LAUNCH and USE */
     gint64 issued[ZP_TAPE_MAX_STREAMS], ended[ZP_TAPE_MAX_STREAMS]; /* works */
     gboolean instant; /* works end as soon as they are issued */
     ZpAllocatorFunc func;
@@ -107,10 +107,10 @@ describe_pools(const ZpAllocator *allocator, ZpAllocatorResult *result)
         if (state->bytes.reserved_bytes == 0)
             continue;
         guint n = state->free->len;
-        gint64 largest =
-            n ? zp_allocator_blocks_get(&allocator->blocks, g_array_index(state->free, gint32, n - 1))
-                    ->bytes
-              : 0;
+        gint64 largest = n ? zp_allocator_blocks_get(&allocator->blocks,
+                                                     g_array_index(state->free, gint32, n - 1))
+                                 ->bytes
+                           : 0;
         result->pools[result->n_pools++] = (ZpAllocatorPool){
             .stream = (guint8)(p / 2),
             .small = p & 1,
@@ -285,8 +285,7 @@ release(ZpAllocator *allocator, gint32 instr, ZpTime time)
 static gboolean
 is_served(const ZpAllocator *allocator, gint32 instr)
 {
-    const ZpTapeBuffer *buffer =
-        &allocator->tape->buffers[allocator->tape->instrs[instr].a];
+    const ZpTapeBuffer *buffer = &allocator->tape->buffers[allocator->tape->instrs[instr].a];
     return buffer->space == ZP_TAPE_SPACE_DEVICE &&
            !(allocator->config.outside_classes >> buffer->class_id & 1);
 }

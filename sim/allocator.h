@@ -25,9 +25,9 @@
 
 typedef struct {
     gboolean expandable_segments;
-    gint64 max_split_bytes;       /* larger blocks are not split; 0: no limit */
-    gint64 capacity_bytes;        /* for segments; 0: unlimited */
-    guint32 outside_classes;      /* bit set: classes that do not come from the allocator */
+    gint64 max_split_bytes;  /* larger blocks are not split; 0: no limit */
+    gint64 capacity_bytes;   /* for segments; 0: unlimited */
+    guint32 outside_classes; /* bit set: classes that do not come from the allocator */
 } ZpAllocatorConfig;
 
 typedef struct {

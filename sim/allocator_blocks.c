@@ -139,7 +139,7 @@ free_tail(const ZpAllocatorBlocks *blocks, guint8 pool)
 {
     gint32 last = blocks->pools[pool].last;
     return last != ZP_TAPE_NONE && zp_allocator_blocks_get(blocks, last)->is_free ? last
-                                                                                 : ZP_TAPE_NONE;
+                                                                                  : ZP_TAPE_NONE;
 }
 
 gint64

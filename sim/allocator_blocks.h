@@ -18,10 +18,10 @@ typedef struct {
 } ZpAllocatorBlock;
 
 typedef struct {
-    GArray *free;        /* gint32: blocks by size, then address */
+    GArray *free; /* gint32: blocks by size, then address */
     ZpAllocatorBytes bytes;
     gint32 n_segments;
-    gint32 last;         /* expandable: last block of the one segment, or ZP_TAPE_NONE */
+    gint32 last; /* expandable: last block of the one segment, or ZP_TAPE_NONE */
 } ZpAllocatorPoolState;
 
 typedef struct {

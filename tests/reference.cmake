@@ -3,3 +3,4 @@ add_test(NAME reference_deepspeed COMMAND check_reference deepspeed ${CMAKE_CURR
 add_test(NAME reference_hf COMMAND check_inputs_hf ${PROJECT_SOURCE_DIR}/tests/reference/hf)
 add_test(NAME reference_fsdp COMMAND check_reference fsdp ${CMAKE_CURRENT_SOURCE_DIR}/reference/fsdp)
 add_test(NAME reference_inputs COMMAND check_inputs_ds ${CMAKE_CURRENT_SOURCE_DIR}/reference/ds_inputs ${CMAKE_CURRENT_SOURCE_DIR}/reference/fsdp_inputs)
+add_test(NAME reference_memory COMMAND check_memory ${CMAKE_CURRENT_SOURCE_DIR}/reference/runs_memory.csv)

@@ -5,9 +5,9 @@
 #include "models/catalog.h"
 #include "models/checks.h"
 #include "models/hardware.h"
+#include "models/nearest.h"
 #include "models/optimizer.h"
 #include "models/runtime.h"
-#include "scenarios/nearest.h"
 #include "tools/command.h"
 
 static const ZpCommandOption list_options[] = {{0}};

@@ -7,6 +7,7 @@
 #include "reports/store.h"
 #include "reports/summary.h"
 #include "reports/summary_knobs.h"
+#include "reports/summary_lifecycle.h"
 #include "tools/command.h"
 #include "tools/input.h"
 #include "tools/interrupt.h"
@@ -27,6 +28,8 @@ static const ZpCommandOption run_options[] = {
      "Print the compiled tape, one instruction a line, and do not run it"},
     {"why", 'w', G_OPTION_ARG_NONE, OPTION(why), NULL,
      "Explain the peak: the event, the live buffers, and what each knob would change"},
+    {"lifecycle", 'l', G_OPTION_ARG_NONE, OPTION(lifecycle), NULL,
+     "Add the peaks beside the step: construction, first step, saving and loading (deepspeed)"},
     {"require-fit", 0, G_OPTION_ARG_NONE, OPTION(require_fit), NULL,
      "Exit with code 7 when the peak does not fit the device"},
     {"no-color", 0, G_OPTION_ARG_NONE, OPTION(no_color), NULL, "No colour on a terminal"},
@@ -50,9 +53,9 @@ print_warnings(const ZpScenario *scenario)
     }
 }
 
-static void
+static gboolean
 print_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecorder *recorder,
-          const volatile gint *cancelled)
+          const volatile gint *cancelled, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     gboolean color = !options->no_color && isatty(STDOUT_FILENO) == 1;
@@ -66,8 +69,11 @@ print_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecor
             g_autoptr(GArray) knobs = zp_knobs_compare(run->job, run->summary, cancelled);
             zp_summary_knobs(knobs, out);
         }
+        if (options->lifecycle && !zp_summary_lifecycle(run->job, out, error))
+            return FALSE;
     }
     fputs(out->str, stdout);
+    return TRUE;
 }
 
 static gboolean
@@ -131,7 +137,8 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
         return ZP_EXIT_INPUT;
     g_auto(ZpInputRun) input = {0};
     zp_input_run_fill(&input, scenario, step, &summary);
-    print_run(options, &input.run, recorder, cancelled);
+    if (!print_run(options, &input.run, recorder, cancelled, error))
+        return ZP_EXIT_INPUT;
     if (!store_run(options, &input.run, recorder, error))
         return ZP_EXIT_IO;
     return options->require_fit && !summary.fits ? ZP_EXIT_NO_FIT : ZP_EXIT_OK;

@@ -27,7 +27,7 @@ static const ZpCommandOption sweep_options[] = {
 };
 
 static const char *const sweep_examples[] = {
-    "zeropeak sweep scenarios/granularity.ini",
+    "zeropeak sweep scenarios/llama3-8b-granularity.ini",
     "zeropeak sweep scenarios/llama3-8b-zero3.ini --set sweep.zero.stage=0,1,2,3 --no-database",
     NULL,
 };

@@ -6,19 +6,20 @@
 #include <string.h>
 
 #include "models/checks.h"
+#include "models/nearest.h"
 #include "models/runtime.h"
 #include "models/step.h"
 #include "reports/plot.h"
 #include "reports/store.h"
-#include "scenarios/nearest.h"
 #include "scenarios/scenario.h"
 #include "tools/manual.h"
 
-G_DEFINE_QUARK(zp-command-error-quark, zp_command_error)
+G_DEFINE_QUARK(zp - command - error - quark, zp_command_error)
 
 static const ZpCommand *const commands[] = {
-    &zp_command_run,   &zp_command_sweep,   &zp_command_plot, &zp_command_ledger,
-    &zp_command_check, &zp_command_explain, &zp_command_list,
+    &zp_command_run,    &zp_command_sweep,    &zp_command_plot,
+    &zp_command_ledger, &zp_command_check,    &zp_command_explain,
+    &zp_command_list,   &zp_command_validate, &zp_command_calibrate,
 };
 
 static const ZpCommandExit exits[] = {
@@ -66,6 +67,9 @@ zp_command_options_clear(ZpCommandOptions *options)
     g_free(options->output);
     g_free(options->kind);
     g_free(options->title);
+    g_free(options->runs_file);
+    g_free(options->subset);
+    g_free(options->calibration);
     g_free(options->axis);
     g_free(options->sweep);
 }
@@ -115,7 +119,8 @@ zp_command_exit_code(const GError *error)
     if (g_error_matches(error, ZP_STEP_ERROR, ZP_STEP_ERROR_CANCELLED))
         return ZP_EXIT_INTERRUPTED;
     if (g_error_matches(error, ZP_STEP_ERROR, ZP_STEP_ERROR_CHECK) ||
-        error->domain == ZP_CHECKS_ERROR)
+        error->domain == ZP_CHECKS_ERROR || error->domain == ZP_TAPE_ERROR ||
+        g_error_matches(error, ZP_PLAY_ERROR, ZP_PLAY_ERROR_RACE))
         return ZP_EXIT_CHECK;
     if (error->domain == ZP_STORE_ERROR)
         return store_exit(error->code);

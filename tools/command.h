@@ -26,9 +26,10 @@ const ZpCommandExit *zp_command_exits(gsize *n);
 /* Values of all options of all commands; a command reads those it lists. */
 typedef struct {
     char **set;
+    char *runs_file, *subset, *calibration;
     char *database, *output, *kind, *title, *axis, *sweep;
     char **runs;
-    gboolean json, csv, trace, tape, dump, script;
+    gboolean json, csv, trace, tape, dump, script, summary, lifecycle;
     gboolean no_database, require_fit, why, no_color;
     int jobs, top;
 } ZpCommandOptions;
@@ -76,3 +77,5 @@ extern const ZpCommand zp_command_ledger;
 extern const ZpCommand zp_command_check;
 extern const ZpCommand zp_command_explain;
 extern const ZpCommand zp_command_list;
+extern const ZpCommand zp_command_validate;
+extern const ZpCommand zp_command_calibrate;

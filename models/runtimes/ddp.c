@@ -77,10 +77,9 @@ partition_parameters(Ddp *ddp)
         for (gint32 r = 1; r < ranks; r++)
             owner = load[r] < load[owner] ? r : owner;
         load[owner] += sized->elements;
-        gint32 work =
-            zp_fsdp_emit_collective_work(&ddp->emit, ZP_KIND_BROADCAST,
-                                         ddp_parameter_bytes(ddp, sized->parameter),
-                                         DDP_GROUP_WORLD);
+        gint32 work = zp_fsdp_emit_collective_work(&ddp->emit, ZP_KIND_BROADCAST,
+                                                   ddp_parameter_bytes(ddp, sized->parameter),
+                                                   DDP_GROUP_WORLD);
         g_array_append_val(ddp->broadcasts, work);
         if (owner != plan->rank)
             continue;
@@ -179,8 +178,7 @@ broadcast(Ddp *ddp)
     zp_fsdp_emit_tag(&ddp->emit, ZP_FSDP_NONE);
     zp_fsdp_emit_wait_stream(&ddp->emit, DDP_ALL_REDUCE, DDP_DEFAULT);
     for (guint i = 0; i < ddp->broadcasts->len; i++)
-        zp_fsdp_emit_launch(&ddp->emit, DDP_ALL_REDUCE,
-                            g_array_index(ddp->broadcasts, gint32, i));
+        zp_fsdp_emit_launch(&ddp->emit, DDP_ALL_REDUCE, g_array_index(ddp->broadcasts, gint32, i));
     zp_fsdp_emit_wait_stream(&ddp->emit, DDP_DEFAULT, DDP_ALL_REDUCE);
 }
 

@@ -1,5 +1,5 @@
-/* The ddp runtime: torch.nn.parallel.DistributedDataParallel of PyTorch 2.14, compiled to a tape; at
- * stage 1 with ZeroRedundancyOptimizer.
+/* The ddp runtime: torch.nn.parallel.DistributedDataParallel of PyTorch 2.14, compiled to a tape;
+ * at stage 1 with ZeroRedundancyOptimizer.
  *
  * Gradients are reduced in buckets that fill in the order in which gradients become ready.  A run's
  * first step has one bucket for all; buckets are formed anew at the next forward.  Source:

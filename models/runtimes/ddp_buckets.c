@@ -52,8 +52,8 @@ add_bucket(Ddp *ddp, gint32 first, gint32 end)
     }
     bucket.unit = bucket_unit(ddp, (gint32)ddp->buckets->len);
     bucket.copy = zp_fsdp_emit_memory_work(&ddp->emit, 2 * bucket.bytes);
-    bucket.all_reduce = zp_fsdp_emit_collective_work(&ddp->emit, ZP_KIND_ALL_REDUCE, bucket.bytes,
-                                                     DDP_GROUP_WORLD);
+    bucket.all_reduce =
+        zp_fsdp_emit_collective_work(&ddp->emit, ZP_KIND_ALL_REDUCE, bucket.bytes, DDP_GROUP_WORLD);
     g_array_append_val(ddp->buckets, bucket);
 }
 

@@ -14,8 +14,8 @@ enum { DDP_GROUP_WORLD = ZP_FSDP_GROUP_POST_FORWARD + 1 };
 typedef struct {
     gint32 first, n; /* in Ddp.ready_order */
     gint64 bytes;
-    gint32 buffer, unit; /* unit: its name on the tape */
-    gint32 missing;      /* gradients of this backward still to come */
+    gint32 buffer, unit;     /* unit: its name on the tape */
+    gint32 missing;          /* gradients of this backward still to come */
     gint32 copy, all_reduce; /* works */
 } DdpBucket;
 

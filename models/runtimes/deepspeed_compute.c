@@ -41,6 +41,7 @@ share_layers(ZpDsCompute *self)
 {
     const ZpModel *model = self->ds->job->model;
     gint32 n = (gint32)self->tree->modules->len;
+    g_assert(n > 0);
     g_autofree gint32 *layer = g_new(gint32, (gsize)n);
     g_autofree gint64 *weight = g_new0(gint64, (gsize)n);
     g_autofree gint64 *total = g_new0(gint64, (gsize)MAX(self->n_layers, 1));

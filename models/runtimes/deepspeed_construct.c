@@ -1,5 +1,6 @@
 #include "models/runtimes/deepspeed_construct.h"
 
+#include "models/runtimes/deepspeed_zero12.h"
 #include "models/runtimes/deepspeed_zero3.h"
 
 #define STREAM ZP_DS_STREAM_COMPUTE
@@ -98,7 +99,6 @@ construct_stage12(ZpDsProgram *program)
 {
     ZpDs *ds = &program->ds;
     gboolean offload = ds->settings->offload_optimizer.device != ZP_DS_NOWHERE;
-    gboolean pin = ds->settings->offload_optimizer.pin_memory;
     g_autofree gint32 *on_device = move_model(program);
     for (gint32 g = 0; g < program->n_groups; g++) {
         g_autoptr(GArray) ids = zp_ds_program_group(program, g);
@@ -112,13 +112,8 @@ construct_stage12(ZpDsProgram *program)
         else
             device(program, ZP_CLASS_PARAMETER, zp_ds_bytes(ds->model, flat));
         gint64 master = zp_ds_bytes(ds->master, slice);
-        if (offload) {
-            zp_ds_make_host(ds, ZP_CLASS_MASTER, ZP_ROLE_SHARD, master, pin);
-            zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT, master, pin);
-            zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED, zp_ds_bytes(ds->model, slice),
-                            pin);
+        if (offload)
             continue;
-        }
         /* .clone().float(): the low-precision clone dies when the cast is made. */
         gint32 clone = device(program, ZP_CLASS_PARAMETER, zp_ds_bytes(ds->model, slice));
         device(program, ZP_CLASS_MASTER, master);
@@ -126,16 +121,34 @@ construct_stage12(ZpDsProgram *program)
         gint32 zeros = device(program, ZP_CLASS_OPTIMIZER_TEMPORARY, master);
         zp_ds_drop(ds, STREAM, &zeros);
     }
+    if (offload)
+        zp_ds12_offload_begin(program);
 }
 
+/* A partition where it belongs, and its hpZ secondary. */
 static gint32
 make_partition(ZpDsProgram *program, gint32 id)
 {
     ZpDs *ds = &program->ds;
+    ZpDsDevice place = ds->settings->offload_param.device;
+    gint32 group = ds->tape->groups[ZP_DS_GROUP_SECONDARY].size;
+    if (group > 1) {
+        gint64 secondary =
+            zp_ds_bytes(ds->model, zp_ds_secondary_elements(zp_ds_program_elements(program, id),
+                                                            ds->shard_ranks, group));
+        if (place == ZP_DS_NOWHERE)
+            device(program, ZP_CLASS_PARAMETER, secondary);
+        else
+            zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SECONDARY_SHARD, secondary, TRUE);
+    }
     gint64 bytes = zp_ds_bytes(ds->model, zp_ds3_partition(program, id));
-    if (ds->settings->offload_param.device != ZP_DS_NOWHERE)
-        return zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes, TRUE);
-    return device(program, ZP_CLASS_PARAMETER, bytes);
+    if (place == ZP_DS_NOWHERE)
+        return device(program, ZP_CLASS_PARAMETER, bytes);
+    if (zp_ds_tree_parameter(program->tree, id)->on_nvme) {
+        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, bytes, FALSE);
+        return ZP_TAPE_NONE;
+    }
+    return zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes, TRUE);
 }
 
 /* Under zero.Init a module's own parameters are full-size until its __init__ ends. */
@@ -144,6 +157,7 @@ build_partitioned(ZpDsProgram *program, gint32 *partitions)
 {
     ZpDs *ds = &program->ds;
     const ZpDsTree *tree = program->tree;
+    g_autofree gboolean *built = g_new0(gboolean, MAX(tree->parameters->len, 1));
     for (gint32 m = 0; m < (gint32)tree->modules->len; m++) {
         const ZpDsModule *module = zp_ds_tree_module(tree, m);
         g_autofree gint32 *full = g_new(gint32, (gsize)MAX(module->n_own, 1));
@@ -151,8 +165,9 @@ build_partitioned(ZpDsProgram *program, gint32 *partitions)
             gint32 id = g_array_index(tree->owned, gint32, (guint)(module->first_own + i));
             gint64 n = zp_ds_program_elements(program, id);
             full[i] = ZP_TAPE_NONE;
-            if (partitions[id] != ZP_TAPE_NONE)
+            if (built[id])
                 continue; /* tied */
+            built[id] = TRUE;
             gint32 fp32 = device(program, ZP_CLASS_PARAMETER, zp_ds_bytes(ZP_DTYPE_FP32, n));
             full[i] = fp32;
             if (ds->model != ZP_DTYPE_FP32) {
@@ -179,12 +194,13 @@ build_partitioned(ZpDsProgram *program, gint32 *partitions)
 
 /* Partitions go through an unpinned host buffer so that the device never holds them twice. */
 static void
-defragment(ZpDsProgram *program, gint32 *partitions, gint64 elements)
+defragment(ZpDsProgram *program, gint32 *partitions, const ZpDs3 *state)
 {
     ZpDs *ds = &program->ds;
-    gint64 bytes = zp_ds_bytes(ds->model, elements);
     gint32 n = (gint32)program->tree->parameters->len;
     gboolean on_host = ds->settings->offload_param.device != ZP_DS_NOWHERE;
+    gint64 bytes =
+        zp_ds_bytes(ds->model, on_host ? state->host_flat_elements : state->partition_elements);
     gint32 flat = zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes, on_host);
     for (gint32 id = 0; id < n; id++)
         if (zp_ds_tree_parameter(program->tree, id)->trainable)
@@ -224,11 +240,17 @@ make_masters(ZpDsProgram *program, const ZpDs3 *state)
     gint32 zeros = state->offload ? zp_ds_make_host(ds, ZP_CLASS_OPTIMIZER_TEMPORARY, ZP_ROLE_NONE,
                                                     largest, FALSE)
                                   : device(program, ZP_CLASS_OPTIMIZER_TEMPORARY, largest);
-    for (guint s = 0; state->offload && s < state->sub_groups->len; s++)
-        zp_ds_make_host(
-            ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT,
-            zp_ds_bytes(ds->master, g_array_index(state->sub_groups, ZpDsSubGroup, s).elements),
-            ds->settings->offload_optimizer.pin_memory);
+    for (guint s = 0; state->offload && s < state->sub_groups->len; s++) {
+        const ZpDsSubGroup *group = &g_array_index(state->sub_groups, ZpDsSubGroup, s);
+        gint64 bytes = zp_ds_bytes(ds->master, group->elements);
+        if (group->on_nvme)
+            continue;
+        if (group->on_host)
+            zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT, bytes,
+                            ds->settings->offload_optimizer.pin_memory);
+        else
+            device(program, ZP_CLASS_GRADIENT, bytes);
+    }
     zp_ds_drop(ds, state->offload ? ZP_DS_STREAM_HOST : STREAM, &zeros);
 }
 
@@ -253,7 +275,8 @@ construct_stage3(ZpDsProgram *program)
     if (ds->settings->contiguous_gradients)
         zp_ds_make(ds, STREAM, ZP_CLASS_COMMUNICATION, ZP_ROLE_BUCKET,
                    zp_ds_bytes(ds->communicate, ds->settings->reduce_bucket_elements));
-    defragment(program, partitions, state->partition_elements);
+    defragment(program, partitions, state);
+    zp_ds3_make_pools(program);
     make_masters(program, state);
     gint64 gradients = zp_ds_bytes(ds->accumulate, state->partition_elements);
     if (state->offload)

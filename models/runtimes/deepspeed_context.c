@@ -171,6 +171,28 @@ zp_ds_transfer(ZpDs *ds, guint8 stream, ZpKind kind, gint64 bytes)
 }
 
 void
+zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes, gboolean blocking)
+{
+    if (ds->silent || bytes == 0)
+        return;
+    double rate = kind == ZP_KIND_NVME_READ ? ds->settings->nvme_read_bytes_per_s
+                                            : ds->settings->nvme_write_bytes_per_s;
+    ZpTapeWork work = {
+        .solo_ps = zp_time_from_seconds((double)bytes / rate),
+        .bytes = bytes,
+        .wire_bytes = bytes,
+        .kind = (gint16)kind,
+        .link = ZP_N_LINKS,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_COPY,
+        .label = ZP_TAPE_NONE,
+    };
+    zp_tape_launch(ds->tape, ZP_DS_STREAM_NVME, zp_tape_add_work(ds->tape, &work));
+    if (blocking)
+        zp_ds_sync_stream(ds, ZP_DS_STREAM_NVME);
+}
+
+void
 zp_ds_host_adam(ZpDs *ds, gint64 elements)
 {
     if (ds->silent || elements == 0)
@@ -208,22 +230,32 @@ zp_ds_make(ZpDs *ds, guint8 stream, ZpClass class_id, ZpRole role, gint64 bytes)
                         bytes);
 }
 
-gint32
-zp_ds_make_host(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes, gboolean pinned)
+static gint32
+make_on_host(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes, gboolean pinned)
 {
     if (bytes == 0)
         return ZP_TAPE_NONE;
-    if (pinned && ds->settings->pinned_power_of_two) {
-        gint64 rounded = 1;
-        while (rounded < bytes)
-            rounded *= 2;
-        bytes = rounded;
-    }
     gint32 buffer = zp_tape_add_buffer(ds->tape, (guint8)class_id, (guint8)role, bytes);
     ds->tape->buffers[buffer].space = ZP_TAPE_SPACE_HOST;
-    ds->tape->buffers[buffer].pinned = (guint8)(pinned != FALSE);
+    ds->tape->buffers[buffer].pinned = pinned != FALSE;
     zp_tape_alloc(ds->tape, ZP_TAPE_CLOCK_HOST, ZP_DS_STREAM_HOST, buffer);
     return buffer;
+}
+
+gint32
+zp_ds_make_host(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes, gboolean pinned)
+{
+    gint64 rounded = 1;
+    while (rounded < bytes)
+        rounded *= 2;
+    gboolean rounds = bytes > 0 && pinned && ds->settings->pinned_power_of_two;
+    return make_on_host(ds, class_id, role, rounds ? rounded : bytes, pinned);
+}
+
+gint32
+zp_ds_make_locked(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes)
+{
+    return make_on_host(ds, class_id, role, bytes, TRUE);
 }
 
 void

@@ -1,6 +1,6 @@
 #include "models/runtimes/deepspeed_coordinator_internal.h"
 
-/* Which bit of ZpDsState.active a module has for each parameter it needs. */
+/* Which bit of ZpDsParameterState.active a module has for each parameter it needs. */
 static void
 number_users(ZpDsCoordinator *self)
 {
@@ -23,7 +23,7 @@ zp_ds_coordinator_new(const ZpDsTree *tree, const ZpDsCoordinatorConfig *config)
     ZpDsCoordinator *self = g_new0(ZpDsCoordinator, 1);
     self->tree = tree;
     self->config = *config;
-    self->states = g_new0(ZpDsState, MAX(tree->parameters->len, 1));
+    self->states = g_new0(ZpDsParameterState, MAX(tree->parameters->len, 1));
     for (guint i = 0; i < tree->parameters->len; i++) {
         self->states[i].gather = -1;
         self->states[i].fetched_for = ZP_DS_NEVER;
@@ -247,7 +247,7 @@ zp_ds_coordinator_persist(ZpDsCoordinator *self)
     }
     for (gint32 id = 0; id < (gint32)self->tree->parameters->len; id++) {
         const ZpDsParameter *parameter = zp_ds_tree_parameter(self->tree, id);
-        ZpDsState *state = &self->states[id];
+        ZpDsParameterState *state = &self->states[id];
         if (parameter->trainable && state->secondary) {
             state->secondary = FALSE;
             zp_ds_emit_parameter(self, ZP_DS_DROP_SECONDARY, id);

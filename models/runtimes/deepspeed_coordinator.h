@@ -17,6 +17,7 @@ typedef struct {
     gint64 max_reuse_distance_elements; /* of the trace, between release and next use */
     gint32 ranks;                       /* that share one copy */
     gint32 secondary_ranks;             /* hpZ: ranks of the secondary partition; 1: none */
+    gint32 nvme_buffers;                /* host buffers for partitions read from NVMe */
     gboolean sequential;                /* stage3_allgather_sequential: one gather a parameter */
 } ZpDsCoordinatorConfig;
 
@@ -37,6 +38,8 @@ typedef enum {
     ZP_DS_LEFTOVERS,      /* end of a micro-batch's backward */
     ZP_DS_STEP,           /* release of everything before the optimizer */
     ZP_DS_PERSIST,        /* one persistent parameter is gathered again after the step */
+    ZP_DS_SWAP_IN,        /* partitions are read from NVMe: the host waits for it ... */
+    ZP_DS_READ_AHEAD,     /* ... or not */
     ZP_DS_SECONDARY,      /* one parameter gets its hpZ secondary partition before its release */
     ZP_DS_DROP_SECONDARY, /* ... and loses it after the step */
     ZP_DS_CHECK,          /* list of `elements` numbers compared across ranks: two broadcasts */
@@ -52,6 +55,7 @@ typedef struct {
     gint64 elements;      /* sum of the parameters' own elements; CHECK: length of the list */
     gint64 flat_elements; /* with padding */
     gint32 gather;        /* number of the gather, counted from 0 since creation */
+    gboolean quantised;   /* int8 partitions are gathered */
     gboolean secondary;   /* gathered from the hpZ secondary partitions */
 } ZpDsEvent;
 

@@ -12,8 +12,9 @@ typedef struct {
     gint32 gather;      /* index into gathers while the registry holds its handle, else -1 */
     gint32 fetched_for; /* last step of the trace it was fetched for; ZP_DS_NEVER */
     guint64 active;     /* set of modules that use it now: bit = position in its list of users */
+    gboolean swapped;   /* its partition is in a host buffer (NVMe) */
     gint32 attributed;  /* other modules in backward that a recomputation fetched it for */
-} ZpDsState;
+} ZpDsParameterState;
 
 #define ZP_DS_NEVER G_MININT32
 
@@ -41,8 +42,9 @@ struct _ZpDsCoordinator {
     ZpDsCoordinatorConfig config;
     ZpDsListener listener;
     gpointer data;
-    ZpDsState *states; /* by ds_id */
-    gint8 *need_bits;  /* by position in tree->needed: the module's bit in ZpDsState.active */
+    ZpDsParameterState *states; /* by ds_id */
+    gint8
+        *need_bits; /* by position in tree->needed: the module's bit in ZpDsParameterState.active */
     ZpDsTraceMode mode;
     gint32 step_id;
     GArray *modules;    /* gint32: the trace */
@@ -54,6 +56,7 @@ struct _ZpDsCoordinator {
     GArray *registry; /* gint32 ds_ids in flight, in order of insertion */
     GArray *scratch;  /* gint32 ds_ids of one batch */
     gint32 n_gathers;
+    gint32 buffers_used;  /* of config.nvme_buffers */
     GArray *backward;     /* gint32 modules in backward, in order of insertion */
     GArray **recompute;   /* by module: frozen ds_ids fetched for it in a recomputation, or NULL */
     GArray *memo_of_step; /* gint32: last memo of each step of the trace, or -1 */

@@ -48,6 +48,9 @@ emit_gather(ZpDsCoordinator *self, ZpDsEventKind kind, const ZpDsGatherHandle *g
         .flat_elements = gather->flat_elements,
         .gather = gather->number,
         .secondary = secondary,
+        .quantised = zp_ds_tree_parameter(
+                         self->tree, g_array_index(self->gathered, gint32, (guint)gather->first))
+                         ->quantised,
     };
     emit(self, &event);
 }
@@ -70,7 +73,7 @@ launch(ZpDsCoordinator *self, const gint32 *ids, gint32 n, gboolean secondary)
         gather.elements += elements;
         gather.flat_elements +=
             zp_ds_partition_elements(elements, self->config.ranks) * self->config.ranks;
-        ZpDsState *state = &self->states[ids[i]];
+        ZpDsParameterState *state = &self->states[ids[i]];
         state->status = ZP_DS_IN_FLIGHT;
         state->gather = (gint32)self->gathers->len;
     }
@@ -79,28 +82,83 @@ launch(ZpDsCoordinator *self, const gint32 *ids, gint32 n, gboolean secondary)
     emit_gather(self, ZP_DS_GATHER, &gather, secondary);
 }
 
-/* Ascending ids; those with an hpZ secondary partition are gathered apart. */
+/* Partitions in self->scratch that are on NVMe get a host buffer each. */
+static void
+swap_in(ZpDsCoordinator *self, ZpDsEventKind kind, const gint32 *ids, gint32 n)
+{
+    g_autoptr(GArray) read = NULL;
+    gint64 elements = 0;
+    for (gint32 i = 0; i < n; i++) {
+        ZpDsParameterState *state = &self->states[ids[i]];
+        const ZpDsParameter *parameter = zp_ds_tree_parameter(self->tree, ids[i]);
+        if (!parameter->on_nvme || state->swapped)
+            continue;
+        if (read == NULL)
+            read = g_array_new(FALSE, FALSE, sizeof(gint32));
+        state->swapped = TRUE;
+        elements += zp_ds_partition_elements(parameter->elements, self->config.ranks);
+        g_array_append_val(read, ids[i]);
+    }
+    if (read == NULL)
+        return;
+    self->buffers_used += (gint32)read->len;
+    if (self->buffers_used > self->config.nvme_buffers)
+        self->error = "not enough NVMe buffers: raise offload_param.buffer_count";
+    ZpDsEvent event = {.kind = kind,
+                       .module = ZP_MODEL_NONE,
+                       .ids = &g_array_index(read, gint32, 0),
+                       .n_ids = (gint32)read->len,
+                       .elements = elements,
+                       .gather = -1};
+    emit(self, &event);
+}
+
+static void
+swap_out(ZpDsCoordinator *self, gint32 id)
+{
+    if (!self->states[id].swapped)
+        return;
+    self->states[id].swapped = FALSE;
+    self->buffers_used--;
+}
+
+static void
+gather_some(ZpDsCoordinator *self, const gint32 *ids, gint32 n, gboolean quantised,
+            gboolean secondary)
+{
+    g_array_set_size(self->scratch, 0);
+    for (gint32 i = 0; i < n; i++) {
+        const ZpDsParameterState *state = &self->states[ids[i]];
+        const ZpDsParameter *parameter = zp_ds_tree_parameter(self->tree, ids[i]);
+        if (state->status != ZP_DS_NOT_AVAILABLE || state->secondary != secondary ||
+            parameter->quantised != quantised)
+            continue;
+        self->n_available += parameter->elements;
+        g_array_append_val(self->scratch, ids[i]);
+    }
+    gint32 count = (gint32)self->scratch->len;
+    if (count == 0)
+        return;
+    const gint32 *batch = &g_array_index(self->scratch, gint32, 0);
+    swap_in(self, ZP_DS_SWAP_IN, batch, count);
+    if (!self->config.sequential)
+        launch(self, batch, count, secondary);
+    for (gint32 i = 0; self->config.sequential && i < count; i++)
+        launch(self, batch + i, 1, secondary);
+    /* Persistent parameters are never partitioned again by hooks: their buffers are given back. */
+    for (gint32 i = 0; i < count; i++)
+        if (zp_ds_tree_parameter(self->tree, batch[i])->persistent)
+            swap_out(self, batch[i]);
+}
+
+/* Ascending ids; quantised ones are gathered apart, as are those with an hpZ secondary
+ * partition. */
 static void
 gather_parameters(ZpDsCoordinator *self, const gint32 *ids, gint32 n)
 {
-    for (int secondary = 1; secondary >= 0; secondary--) {
-        g_array_set_size(self->scratch, 0);
-        for (gint32 i = 0; i < n; i++) {
-            const ZpDsState *state = &self->states[ids[i]];
-            if (state->status != ZP_DS_NOT_AVAILABLE || state->secondary != secondary)
-                continue;
-            self->n_available += zp_ds_tree_parameter(self->tree, ids[i])->elements;
-            g_array_append_val(self->scratch, ids[i]);
-        }
-        gint32 count = (gint32)self->scratch->len;
-        if (count == 0)
-            continue;
-        const gint32 *batch = &g_array_index(self->scratch, gint32, 0);
-        if (!self->config.sequential)
-            launch(self, batch, count, secondary);
-        for (gint32 i = 0; self->config.sequential && i < count; i++)
-            launch(self, batch + i, 1, secondary);
-    }
+    for (int quantised = 1; quantised >= 0; quantised--)
+        for (int secondary = 1; secondary >= 0; secondary--)
+            gather_some(self, ids, n, quantised, secondary);
 }
 
 static void
@@ -147,7 +205,7 @@ zp_ds_pop_and_wait(ZpDsCoordinator *self, gint32 id)
 void
 zp_ds_release_parameter(ZpDsCoordinator *self, gint32 id)
 {
-    ZpDsState *state = &self->states[id];
+    ZpDsParameterState *state = &self->states[id];
     if (state->status != ZP_DS_AVAILABLE || state->active != 0 || state->attributed > 0)
         return;
     state->status = ZP_DS_NOT_AVAILABLE;
@@ -156,6 +214,7 @@ zp_ds_release_parameter(ZpDsCoordinator *self, gint32 id)
         zp_ds_emit_parameter(self, ZP_DS_SECONDARY, id);
     }
     zp_ds_emit_parameter(self, ZP_DS_RELEASE, id);
+    swap_out(self, id);
     self->n_available -= zp_ds_tree_parameter(self->tree, id)->elements;
 }
 
@@ -184,8 +243,11 @@ prefetch(ZpDsCoordinator *self)
     g_autoptr(GArray) batch = NULL;
     gint64 collected = 0;
     while (self->queue < self->parameters->len && collected < budget) {
-        ZpDsTraced *traced = &g_array_index(self->parameters, ZpDsTraced, self->queue++);
-        ZpDsState *state = &self->states[traced->parameter];
+        const ZpDsTraced *traced = &g_array_index(self->parameters, ZpDsTraced, self->queue);
+        ZpDsParameterState *state = &self->states[traced->parameter];
+        if (zp_ds_tree_parameter(self->tree, traced->parameter)->on_nvme && !state->swapped)
+            break; /* the read-ahead brings it first: order is kept */
+        self->queue++;
         state->fetched_for = MAX(state->fetched_for, traced->step);
         if (state->status != ZP_DS_NOT_AVAILABLE)
             continue;
@@ -201,6 +263,36 @@ prefetch(ZpDsCoordinator *self)
     }
     if (batch != NULL)
         gather_parameters(self, &g_array_index(batch, gint32, 0), (gint32)batch->len);
+}
+
+/* Reads ahead what follows the gathers in flight: up to twice their elements, while there are
+ * buffers. */
+static void
+read_ahead(ZpDsCoordinator *self)
+{
+    gint64 in_flight = 0, considered = 0;
+    for (guint i = 0; i < self->registry->len; i++)
+        in_flight +=
+            zp_ds_tree_parameter(self->tree, g_array_index(self->registry, gint32, i))->elements;
+    g_array_set_size(self->scratch, 0);
+    for (guint q = self->queue; q < self->parameters->len; q++) {
+        gint32 id = g_array_index(self->parameters, ZpDsTraced, q).parameter;
+        const ZpDsParameter *parameter = zp_ds_tree_parameter(self->tree, id);
+        if (!parameter->on_nvme)
+            continue;
+        gint32 wanted = self->buffers_used + (gint32)self->scratch->len;
+        if (considered > 2 * in_flight || wanted >= self->config.nvme_buffers)
+            break;
+        gboolean listed = self->states[id].swapped;
+        for (guint i = 0; i < self->scratch->len && !listed; i++)
+            listed = g_array_index(self->scratch, gint32, i) == id;
+        if (!listed)
+            g_array_append_val(self->scratch, id);
+        considered += parameter->elements;
+    }
+    if (self->scratch->len > 0)
+        swap_in(self, ZP_DS_READ_AHEAD, &g_array_index(self->scratch, gint32, 0),
+                (gint32)self->scratch->len);
 }
 
 /* Pops the module's own entries, unless an earlier prefetch already did. */
@@ -271,8 +363,11 @@ zp_ds_fetch(ZpDsCoordinator *self, gint32 index, gboolean recompute)
     zp_ds_emit_plain(self, ZP_DS_COMPUTE_WAIT, index, recompute, 0);
     if (self->mode == ZP_DS_TRACE_COMPLETE) {
         advance_queue(self, ids, module->n_need);
-        if (self->config.prefetch_bucket_elements > 0)
+        if (self->config.prefetch_bucket_elements > 0) {
             prefetch(self);
+            if (self->config.nvme_buffers > 0)
+                read_ahead(self);
+        }
     }
     self->step_id++;
     self->max_available = MAX(self->max_available, self->n_available);

@@ -77,6 +77,13 @@ gather_group(const ZpDsEvent *event)
     return event->secondary ? ZP_DS_GROUP_SECONDARY : ZP_DS_GROUP_SHARD;
 }
 
+/* int8 travels: qwZ quantises at every gather, frozen partitions may be stored so. */
+static gboolean
+is_quantised(const ZpDsGathers *self, const ZpDsEvent *event)
+{
+    return self->ds->settings->quantized_weights || event->quantised;
+}
+
 /* The local partitions come from the host first when parameters are offloaded. */
 static void
 fetch_partitions(ZpDsGathers *self, const ZpDsEvent *event)
@@ -84,9 +91,12 @@ fetch_partitions(ZpDsGathers *self, const ZpDsEvent *event)
     ZpDs *ds = self->ds;
     if (ds->settings->offload_param.device == ZP_DS_NOWHERE || event->secondary)
         return;
-    gint64 local = zp_ds_bytes(ds->model, event->flat_elements / ds->shard_ranks);
+    gint64 elements = event->flat_elements / ds->shard_ranks;
+    gint64 local = is_quantised(self, event) ? elements : zp_ds_bytes(ds->model, elements);
     gint32 staging = zp_ds_make(ds, ZP_DS_STREAM_GATHER, ZP_CLASS_GATHERED, ZP_ROLE_SHARD, local);
     zp_ds_wait_stream(ds, ZP_DS_STREAM_TO_DEVICE, ZP_DS_STREAM_GATHER);
+    if (ds->settings->offload_param.device == ZP_DS_NVME)
+        zp_ds_wait_stream(ds, ZP_DS_STREAM_TO_DEVICE, ZP_DS_STREAM_NVME);
     zp_ds_transfer(ds, ZP_DS_STREAM_TO_DEVICE, ZP_KIND_HOST_TO_DEVICE, local);
     zp_ds_wait_stream(ds, ZP_DS_STREAM_GATHER, ZP_DS_STREAM_TO_DEVICE);
     /* A blocking .to(): the host waits for the copy. */
@@ -103,8 +113,10 @@ launch_quantized(ZpDsGathers *self, const ZpDsEvent *event, ZpDsFlat *flat)
     gint64 local = event->flat_elements / group_size;
     gint64 groups = MAX(zp_ds_quantizer_groups(local), 1);
     guint8 stream = ZP_DS_STREAM_GATHER;
-    gint32 half = zp_ds_make(ds, stream, ZP_CLASS_GATHERED, ZP_ROLE_QUANTIZED, 2 * local);
-    gint32 cast = ds->model == ZP_DTYPE_FP16
+    gint32 half = event->quantised
+                      ? ZP_TAPE_NONE
+                      : zp_ds_make(ds, stream, ZP_CLASS_GATHERED, ZP_ROLE_QUANTIZED, 2 * local);
+    gint32 cast = ds->model == ZP_DTYPE_FP16 || event->quantised
                       ? ZP_TAPE_NONE
                       : zp_ds_make(ds, stream, ZP_CLASS_GATHERED, ZP_ROLE_QUANTIZED,
                                    zp_ds_bytes(ds->model, local));
@@ -132,7 +144,7 @@ uses_all_reduce(const ZpDsGathers *self, const ZpDsEvent *event)
 {
     const ZpDeepspeed *settings = self->ds->settings;
     return settings->all_reduce_for_fetch && event->n_ids > 1 && !event->secondary &&
-           !settings->quantized_weights;
+           !is_quantised(self, event);
 }
 
 /* MiCS gathers straight into one buffer a parameter (MI:_flat_all_gather_with_coalescing). */
@@ -167,16 +179,32 @@ gathers_in_two(const ZpDsGathers *self)
            ds->tape->groups[ZP_DS_GROUP_SHARD_ACROSS].size > 1;
 }
 
+/* A single rank gathers nothing: a parameter is its partition, or a copy of the host's. */
+static void
+copy_alone(ZpDsGathers *self, const ZpDsEvent *event, ZpClass class_id, ZpRole role)
+{
+    if (self->ds->settings->offload_param.device == ZP_DS_NOWHERE)
+        return;
+    for (gint32 i = 0; i < event->n_ids; i++)
+        make_parameter(self, event->ids[i],
+                       zp_ds_tree_parameter(self->tree, event->ids[i])->elements, class_id, role);
+    fetch_partitions(self, event);
+}
+
 static void
 launch(ZpDsGathers *self, const ZpDsEvent *event)
 {
     ZpDs *ds = self->ds;
+    if (ds->shard_ranks == 1) {
+        copy_alone(self, event, ZP_CLASS_GATHERED, ZP_ROLE_UNSHARDED);
+        return;
+    }
     ZpDsFlat *flat = g_new(ZpDsFlat, 1);
     *flat =
         (ZpDsFlat){ZP_TAPE_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE, 0, event->flat_elements};
     g_hash_table_insert(self->flats, GINT_TO_POINTER(event->gather), flat);
     fetch_partitions(self, event);
-    if (ds->settings->quantized_weights) {
+    if (is_quantised(self, event)) {
         launch_quantized(self, event, flat);
         return;
     }
@@ -211,9 +239,11 @@ wait(ZpDsGathers *self, const ZpDsEvent *event)
 {
     ZpDs *ds = self->ds;
     ZpDsFlat *flat = g_hash_table_lookup(self->flats, GINT_TO_POINTER(event->gather));
+    if (flat == NULL)
+        return;
     zp_ds_join(ds, ZP_DS_STREAM_GATHER, flat->done);
     flat->done = ZP_TAPE_NONE;
-    gboolean quantized = ds->settings->quantized_weights;
+    gboolean quantized = is_quantised(self, event);
     if (quantized) {
         flat->flat = zp_ds_make(ds, ZP_DS_STREAM_GATHER, ZP_CLASS_GATHERED, ZP_ROLE_ALL_GATHER,
                                 2 * flat->elements);
@@ -298,6 +328,10 @@ static void
 persist(ZpDsGathers *self, const ZpDsEvent *event)
 {
     ZpDs *ds = self->ds;
+    if (ds->shard_ranks == 1) {
+        copy_alone(self, event, ZP_CLASS_PARAMETER, ZP_ROLE_PERSISTENT_PARAMETER);
+        return;
+    }
     make_parameter(self, event->ids[0], event->flat_elements, ZP_CLASS_PARAMETER,
                    ZP_ROLE_PERSISTENT_PARAMETER);
     fetch_partitions(self, event);
@@ -369,6 +403,11 @@ zp_ds_gathers_handle(ZpDsGathers *self, const ZpDsEvent *event)
         break;
     case ZP_DS_PERSIST:
         persist(self, event);
+        break;
+    case ZP_DS_SWAP_IN:
+    case ZP_DS_READ_AHEAD:
+        zp_ds_nvme(ds, ZP_KIND_NVME_READ, zp_ds_bytes(ds->model, event->elements),
+                   event->kind == ZP_DS_SWAP_IN);
         break;
     case ZP_DS_SECONDARY:
         make_secondary(self, event->ids[0]);

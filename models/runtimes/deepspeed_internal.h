@@ -76,6 +76,8 @@ void zp_ds_memory_kernel(ZpDs *ds, guint8 stream, gint64 bytes);
 void zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes);
 /* A copy over the host link. */
 void zp_ds_transfer(ZpDs *ds, guint8 stream, ZpKind kind, gint64 bytes);
+/* A read or write of NVMe; blocking: the host waits for it. */
+void zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes, gboolean blocking);
 /* The CPU's Adam over `elements`: the device is idle, the host waits for it. */
 void zp_ds_host_adam(ZpDs *ds, gint64 elements);
 /* later items of `stream` wait for what `other` holds now. */
@@ -85,7 +87,10 @@ void zp_ds_sync_stream(ZpDs *ds, guint8 stream);
 
 /* Buffers on the host clock. */
 gint32 zp_ds_make(ZpDs *ds, guint8 stream, ZpClass class_id, ZpRole role, gint64 bytes);
+/* Pinned by torch: rounded up to a power of two where the settings say so. */
 gint32 zp_ds_make_host(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes, gboolean pinned);
+/* Page-locked by DeepSpeed's own I/O library, as asked. */
+gint32 zp_ds_make_locked(ZpDs *ds, ZpClass class_id, ZpRole role, gint64 bytes);
 void zp_ds_drop(ZpDs *ds, guint8 stream, gint32 *buffer); /* sets it to ZP_TAPE_NONE */
 
 static inline gint64

@@ -194,7 +194,7 @@ zp_ds_lifecycle_compile(const ZpJob *job, ZpDsLife life, ZpTape *tape, GError **
                             "deepspeed: parameters are consolidated for saving at stage 3 only");
         return FALSE;
     }
-    settings.cold = life == ZP_DS_LIFE_FIRST_STEP;
+    settings.cold = life == ZP_DS_LIFE_FIRST_STEP || life == ZP_DS_LIFE_CONSTRUCT;
     gboolean step = life == ZP_DS_LIFE_FIRST_STEP || life == ZP_DS_LIFE_LATER_STEP;
     ZpDsEpisode other = {life == ZP_DS_LIFE_CONSTRUCT, episode, &life};
     return zp_ds_program_compile_episode(&one, &settings, tape, step ? NULL : &other, error);

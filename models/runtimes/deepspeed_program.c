@@ -285,7 +285,12 @@ zp_ds_program_compile_tree(const ZpJob *job, const ZpDeepspeed *settings, ZpDsTr
     write_prologue(&self);
     for (gint32 s = 0; s < job->simulation.steps; s++)
         run_step(&self);
-    return TRUE;
+    const char *refused =
+        self.walk.coordinator != NULL ? zp_ds_coordinator_error(self.walk.coordinator) : NULL;
+    if (refused != NULL)
+        g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_UNSUPPORTED, "deepspeed: %s",
+                    refused);
+    return refused == NULL;
 }
 
 static ZpDsTree *

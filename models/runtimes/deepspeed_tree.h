@@ -15,6 +15,8 @@ typedef struct {
     gint64 elements;
     gboolean trainable;
     gboolean persistent; /* never released by hooks: zp_ds_tree_mark_persistent() */
+    gboolean on_nvme;    /* its partition is swapped out when nobody uses it */
+    gboolean quantised;  /* its partition is kept in int8: gathered apart from the others */
     gint32 model_index;  /* index in ZpModel, or ZP_MODEL_NONE */
 } ZpDsParameter;
 

@@ -33,6 +33,8 @@ tag_hook(ZpDsProgram *program, const ZpDsEvent *event)
     case ZP_DS_FLAT_FREED:
     case ZP_DS_COMPUTE_WAIT:
     case ZP_DS_PERSIST:
+    case ZP_DS_SWAP_IN:
+    case ZP_DS_READ_AHEAD:
     case ZP_DS_SECONDARY:
     case ZP_DS_DROP_SECONDARY:
     case ZP_DS_CHECK:
@@ -95,6 +97,8 @@ begin(ZpDsProgram *program)
         .ranks = ds->shard_ranks,
         .secondary_ranks = ds->tape->groups[ZP_DS_GROUP_SECONDARY].size,
         .sequential = settings->allgather_sequential,
+        .nvme_buffers =
+            settings->offload_param.device == ZP_DS_NVME ? settings->offload_param.buffer_count : 0,
     };
     state->coordinator = zp_ds_coordinator_new(program->tree, &config);
     zp_ds_gathers_init(&state->gathers, ds, program->tree);

@@ -18,6 +18,7 @@ typedef struct {
     GArray *sub_groups;        /* ZpDsSubGroup */
     gint32 *sub_group_of;      /* by ds_id */
     gint64 partition_elements; /* P3 */
+    gint64 host_flat_elements; /* offloaded parameters kept in host memory */
     gboolean offload;          /* optimizer on host or NVMe */
     /* bucket */
     GArray *bucket; /* gint32 ids */
@@ -38,8 +39,9 @@ void zp_ds3_offload_begin(ZpDsProgram *program);
  * that live until the flush ends. */
 void zp_ds3_offload_gradient(ZpDsProgram *program, gint32 id, gint64 elements, GArray *held);
 void zp_ds3_offload_update(ZpDsProgram *program, const ZpDsSubGroup *group);
-/* NVMe works and sizes. */
-void zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes);
+/* Page-locked buffers of the NVMe tier. */
+void zp_ds3_make_pools(ZpDsProgram *program);
+/* NVMe sizes. */
 gint64 zp_ds3_nvme_aligned_elements(int dtype, gint64 elements);
 /* Is a tensor of `bytes` swapped, or too small? */
 gboolean zp_ds3_nvme_swaps(gint64 bytes);

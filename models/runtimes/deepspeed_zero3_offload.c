@@ -27,27 +27,6 @@ zp_ds3_nvme_swaps(gint64 bytes)
     return bytes >= NVME_LEAST_BYTES;
 }
 
-void
-zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes)
-{
-    if (ds->silent || bytes == 0)
-        return;
-    double rate = kind == ZP_KIND_NVME_READ ? ds->settings->nvme_read_bytes_per_s
-                                            : ds->settings->nvme_write_bytes_per_s;
-    ZpTapeWork work = {
-        .solo_ps = zp_time_from_seconds((double)bytes / rate),
-        .bytes = bytes,
-        .wire_bytes = bytes,
-        .kind = (gint16)kind,
-        .link = ZP_N_LINKS,
-        .group = ZP_TAPE_NONE,
-        .category = ZP_TAPE_COPY,
-        .label = ZP_TAPE_NONE,
-    };
-    zp_tape_launch(ds->tape, ZP_DS_STREAM_NVME, zp_tape_add_work(ds->tape, &work));
-    zp_ds_sync_stream(ds, ZP_DS_STREAM_NVME);
-}
-
 /* One flat buffer a parameter group, cut at max_in_cpu elements on the way to NVMe; a sub-group
  * that does not fit whole goes there. */
 static void
@@ -67,6 +46,7 @@ place_parameters(ZpDsProgram *program, ZpDs3 *state)
                           ? CLAMP(offload->max_in_cpu_elements - before, 0, total)
                           : total;
         before += total;
+        state->host_flat_elements += kept;
         zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, zp_ds_bytes(ds->model, kept), TRUE);
         for (guint s = 0; s < state->sub_groups->len; s++) {
             ZpDsSubGroup *group = &g_array_index(state->sub_groups, ZpDsSubGroup, s);
@@ -74,6 +54,11 @@ place_parameters(ZpDsProgram *program, ZpDs3 *state)
                 continue;
             group->parameters_on_nvme = offset + group->elements > kept;
             offset += group->elements;
+            for (guint i = 0; group->parameters_on_nvme && i < group->ids->len; i++) {
+                gint32 id = g_array_index(group->ids, gint32, i);
+                zp_ds_tree_parameter(program->tree, id)->on_nvme =
+                    zp_ds3_nvme_swaps(zp_ds_bytes(ds->model, zp_ds3_partition(program, id)));
+            }
         }
     }
 }
@@ -84,35 +69,45 @@ make_parameter_pools(ZpDsProgram *program, ZpDs3 *state)
     ZpDs *ds = &program->ds;
     const ZpDsOffload *offload = &ds->settings->offload_param;
     gint64 buffer = zp_ds3_nvme_aligned_elements(ds->model, offload->buffer_elements);
-    zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED,
-                    offload->buffer_count * zp_ds_bytes(ds->model, buffer), TRUE);
-    gint64 largest = 0;
+    zp_ds_make_locked(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED,
+                      offload->buffer_count * zp_ds_bytes(ds->model, buffer));
+    const ZpDsSubGroup *largest = NULL;
     gboolean any = FALSE;
     for (guint s = 0; s < state->sub_groups->len; s++) {
         const ZpDsSubGroup *group = &g_array_index(state->sub_groups, ZpDsSubGroup, s);
-        gint64 padded = 0;
-        for (guint i = 0; i < group->ids->len; i++)
-            padded += zp_ds3_nvme_aligned_elements(
-                ds->model, zp_ds3_partition(program, g_array_index(group->ids, gint32, i)));
-        largest = MAX(largest, padded);
+        if (largest == NULL || group->elements > largest->elements)
+            largest = group;
         any |= group->parameters_on_nvme;
     }
-    if (any) /* swapping out updated parameters */
-        zp_ds_make_host(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED, zp_ds_bytes(ds->model, largest),
-                        TRUE);
+    /* For swapping updated parameters out: sized, as in the framework, by the whole parameters of
+     * the largest sub-group, not by their partitions. */
+    gint64 padded = 0;
+    for (guint i = 0; any && i < largest->ids->len; i++)
+        padded += zp_ds3_nvme_aligned_elements(
+            ds->model, zp_ds_program_elements(program, g_array_index(largest->ids, gint32, i)));
+    zp_ds_make_locked(ds, ZP_CLASS_PARAMETER, ZP_ROLE_PINNED, zp_ds_bytes(ds->model, padded));
 }
 
 static void
 make_optimizer_pool(ZpDsProgram *program, ZpDs3 *state)
 {
     ZpDs *ds = &program->ds;
-    const ZpDsOffload *offload = &ds->settings->offload_optimizer;
     gint64 largest = 0;
     for (guint s = 0; s < state->sub_groups->len; s++)
         largest = MAX(largest, g_array_index(state->sub_groups, ZpDsSubGroup, s).elements);
     gint64 buffer = zp_ds3_nvme_aligned_elements(ds->master, largest);
-    zp_ds_make_host(ds, ZP_CLASS_MASTER, ZP_ROLE_PINNED,
-                    offload->buffer_count * zp_ds_bytes(ds->master, buffer), TRUE);
+    for (gint32 i = 0; i < ds->settings->offload_optimizer.buffer_count; i++)
+        zp_ds_make_locked(ds, ZP_CLASS_MASTER, ZP_ROLE_PINNED, zp_ds_bytes(ds->master, buffer));
+}
+
+void
+zp_ds3_make_pools(ZpDsProgram *program)
+{
+    const ZpDeepspeed *settings = program->ds.settings;
+    if (settings->offload_param.device == ZP_DS_NVME)
+        make_parameter_pools(program, program->state);
+    if (settings->offload_optimizer.device == ZP_DS_NVME)
+        make_optimizer_pool(program, program->state);
 }
 
 void
@@ -123,10 +118,7 @@ zp_ds3_offload_begin(ZpDsProgram *program)
     gboolean pin = ds->settings->offload_optimizer.pin_memory;
     if (ds->settings->offload_param.device != ZP_DS_NOWHERE)
         place_parameters(program, state);
-    if (ds->settings->offload_param.device == ZP_DS_NVME)
-        make_parameter_pools(program, state);
-    if (ds->settings->offload_optimizer.device == ZP_DS_NVME)
-        make_optimizer_pool(program, state);
+    zp_ds3_make_pools(program);
     zp_ds_make_host(ds, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT,
                     zp_ds_bytes(ds->accumulate, state->partition_elements), pin);
     for (guint s = 0; s < state->sub_groups->len; s++) {
@@ -191,7 +183,7 @@ zp_ds3_offload_gradient(ZpDsProgram *program, gint32 id, gint64 elements, GArray
         move(ds, ZP_DS_STREAM_TO_HOST, ZP_KIND_DEVICE_TO_HOST, master);
     zp_ds_drop(ds, ZP_DS_STREAM_REDUCE, &cast);
     if (group->on_nvme)
-        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, master);
+        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, master, TRUE);
 }
 
 /* master, two moments and the gradient come from NVMe; the gradient need not go back. */
@@ -204,16 +196,16 @@ zp_ds3_offload_update(ZpDsProgram *program, const ZpDsSubGroup *group)
     gint64 moments = 2 * zp_ds_bytes(ds->moments, n);
     zp_ds_sync_stream(ds, ZP_DS_STREAM_TO_HOST);
     if (group->on_nvme)
-        zp_ds_nvme(ds, ZP_KIND_NVME_READ, 2 * master + (program->first_step ? 0 : moments));
+        zp_ds_nvme(ds, ZP_KIND_NVME_READ, 2 * master + (program->first_step ? 0 : moments), TRUE);
     else if (program->first_step)
         zp_ds_program_make_moments(program, n, TRUE);
     zp_ds_host_adam(ds, n);
     if (group->on_nvme)
-        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, master + moments);
+        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, master + moments, TRUE);
     gint64 updated = zp_ds_bytes(ds->model, n);
     if (ds->settings->offload_param.device == ZP_DS_NOWHERE) {
         zp_ds_transfer(ds, ZP_DS_STREAM_TO_DEVICE, ZP_KIND_HOST_TO_DEVICE, updated);
         zp_ds_wait_stream(ds, ZP_DS_STREAM_COMPUTE, ZP_DS_STREAM_TO_DEVICE);
     } else if (group->parameters_on_nvme)
-        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, updated);
+        zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, updated, TRUE);
 }

@@ -16,7 +16,7 @@ zp_ds_quantized_sizes(gint64 elements, const gint64 *shape, gint32 n_dims, gint3
     return (ZpDsQuantizedSizes){
         .intra_bytes = elements / 2,
         .intra_scale_bytes = 4 * groups,
-        .inter_bytes = elements / (2 * node_ranks),
+        .inter_bytes = elements / (2 * (gint64)node_ranks),
         .inter_scale_bytes = 4 * groups / node_ranks,
         .result_elements = elements / ranks,
     };

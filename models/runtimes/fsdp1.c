@@ -35,7 +35,7 @@ add_original_slots(Fsdp1 *fsdp)
     for (guint i = 0; i < plan->optimizer_order->len; i++) {
         gint32 p = g_array_index(plan->optimizer_order, gint32, i);
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, p);
-        if (parameter->trainable)
+        if (parameter->trainable && owned[p] > 0) /* else its .grad is None */
             fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
                 .elements = owned[p],
                 .unit = parameter->unit,
@@ -67,8 +67,8 @@ add_flat_slots(Fsdp1 *fsdp)
         gint32 u = g_array_index(plan->state_order, gint32, i);
         if (is_trainable(fsdp, u))
             fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
-                .elements = fsdp->sharded ? fsdp->units[u].shard_elements
-                                          : fsdp->units[u].flat_elements,
+                .elements =
+                    fsdp->sharded ? fsdp->units[u].shard_elements : fsdp->units[u].flat_elements,
                 .unit = u,
                 .parameter = ZP_FSDP_NONE,
                 .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
@@ -98,11 +98,9 @@ write_prologue(Fsdp1 *fsdp)
 }
 
 static void
-zero_grad(Fsdp1 *fsdp)
+drop_gradients(Fsdp1 *fsdp)
 {
     fsdp->emit.phase = ZP_PHASE_ZERO_GRAD;
-    if (!fsdp->plan->settings.set_to_none || fsdp->plan->settings.use_orig_params)
-        return;
     for (guint i = 0; i < fsdp->plan->state_order->len; i++) {
         gint32 u = g_array_index(fsdp->plan->state_order, gint32, i);
         zp_fsdp_emit_tag(&fsdp->emit, u);
@@ -110,6 +108,15 @@ zero_grad(Fsdp1 *fsdp)
                           &fsdp->units[u].gradient);
         fsdp->units[u].grad = ZP_TAPE_NONE;
     }
+}
+
+/* With use_orig_params only views are dropped here: see reset_gradients() in fsdp1_forward.c. */
+static void
+zero_grad(Fsdp1 *fsdp)
+{
+    const ZpFsdp *settings = &fsdp->plan->settings;
+    if (settings->set_to_none && !settings->use_orig_params && !settings->zero_grad_after_forward)
+        drop_gradients(fsdp);
 }
 
 static void
@@ -120,6 +127,9 @@ write_step(Fsdp1 *fsdp)
         fsdp->emit.micro_batch = (gint16)MIN(m, (guint)G_MAXINT16);
         fsdp->micro_batch = &g_array_index(fsdp->plan->micro_batches, ZpFsdpMicroBatch, m);
         fsdp1_forward(fsdp);
+        if (m == 0 && fsdp->plan->settings.zero_grad_after_forward &&
+            fsdp->plan->settings.set_to_none)
+            drop_gradients(fsdp);
         fsdp1_backward(fsdp);
     }
     zp_fsdp_optimizer_step(&fsdp->emit, &fsdp->optimizer);
@@ -159,7 +169,8 @@ supports_stage(int stage)
 
 const ZpRuntime zp_runtime_fsdp1 = {
     .name = "fsdp1",
-    .summary = "PyTorch 2.14 FullyShardedDataParallel: flat parameters, record_stream, rate limiter",
+    .summary =
+        "PyTorch 2.14 FullyShardedDataParallel: flat parameters, record_stream, rate limiter",
     .compile = compile,
     .supports_stage = supports_stage,
 };

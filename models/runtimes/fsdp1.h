@@ -4,7 +4,8 @@
  * A unit's parameters are one flat parameter, cut into equal shards; all-gathers write straight
  * into the unsharded parameter.  Memory that another stream still uses is handed to record_stream
  * (USE), so what is allocated, active and reserved differ, and a rate limiter blocks the host.
- * Source: torch/distributed/fsdp/{_runtime_utils,_flat_param,_exec_order_utils,_limiter_utils}.py. */
+ * Source: torch/distributed/fsdp/{_runtime_utils,_flat_param,_exec_order_utils,_limiter_utils}.py.
+ */
 #pragma once
 
 #include "models/runtime.h"

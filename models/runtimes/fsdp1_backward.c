@@ -29,11 +29,10 @@ make_temporary(Fsdp1 *fsdp, gint32 p)
 {
     const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(fsdp->plan, p);
     zp_fsdp_emit_tag(&fsdp->emit, parameter->unit);
-    return zp_fsdp_emit_make(&fsdp->emit, FSDP1_DEFAULT, ZP_CLASS_GRADIENT,
-                             ZP_ROLE_GRADIENT_TEMPORARY,
-                             zp_fsdp_parameter_elements(parameter) *
-                                 zp_fsdp_plan_compute_bytes(fsdp->plan),
-                             parameter->parameter);
+    return zp_fsdp_emit_make(
+        &fsdp->emit, FSDP1_DEFAULT, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_TEMPORARY,
+        zp_fsdp_parameter_elements(parameter) * zp_fsdp_plan_compute_bytes(fsdp->plan),
+        parameter->parameter);
 }
 
 /* The gradient of one use; a tied parameter's are added out of place. */

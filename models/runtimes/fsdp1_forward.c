@@ -8,20 +8,23 @@ static void
 reset_gradients(Fsdp1 *fsdp)
 {
     const ZpFsdp *settings = &fsdp->plan->settings;
-    if (!settings->use_orig_params || !settings->set_to_none || fsdp->emit.micro_batch != 0)
+    if (!settings->use_orig_params || !settings->set_to_none ||
+        settings->zero_grad_after_forward || fsdp->emit.micro_batch != 0)
         return;
     for (guint i = 0; i < fsdp->plan->state_order->len; i++) {
         gint32 unit = g_array_index(fsdp->plan->state_order, gint32, i);
         zp_fsdp_emit_tag(&fsdp->emit, unit);
         zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &fsdp->units[unit].gradient);
+        if (!fsdp->sharded) /* the same storage */
+            fsdp->units[unit].grad = ZP_TAPE_NONE;
     }
 }
 
 static void
 make_and_free(Fsdp1 *fsdp, ZpRole role, gint64 bytes)
 {
-    gint32 buffer = zp_fsdp_emit_make(&fsdp->emit, FSDP1_DEFAULT, ZP_CLASS_GATHERED, role, bytes,
-                                      ZP_FSDP_NONE);
+    gint32 buffer =
+        zp_fsdp_emit_make(&fsdp->emit, FSDP1_DEFAULT, ZP_CLASS_GATHERED, role, bytes, ZP_FSDP_NONE);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_DEFAULT, &buffer);
 }
 

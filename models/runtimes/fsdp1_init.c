@@ -25,8 +25,7 @@ lay_out(Fsdp1 *fsdp, gint32 u)
     const ZpFsdpPlan *plan = fsdp->plan;
     const ZpFsdpUnit *desc = fsdp1_unit(fsdp, u);
     Fsdp1Unit *unit = &fsdp->units[u];
-    gint64 alignment =
-        plan->settings.use_orig_params ? 16 / zp_fsdp_plan_compute_bytes(plan) : 1;
+    gint64 alignment = plan->settings.use_orig_params ? 16 / zp_fsdp_plan_compute_bytes(plan) : 1;
     unit->first_range = (gint32)fsdp->ranges->len;
     for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++) {
         gint64 over = unit->flat_elements % alignment;
@@ -34,9 +33,10 @@ lay_out(Fsdp1 *fsdp, gint32 u)
             add_range(fsdp, unit, alignment - over, ZP_FSDP_NONE);
         add_range(fsdp, unit, zp_fsdp_parameter_elements(zp_fsdp_plan_parameter(plan, p)), p);
     }
-    gint64 over = unit->flat_elements % plan->shard;
+    gint32 ranks = fsdp->sharded ? plan->shard : plan->shard * plan->replicate;
+    gint64 over = unit->flat_elements % ranks;
     if (plan->settings.use_orig_params && over != 0)
-        add_range(fsdp, unit, plan->shard - over, ZP_FSDP_NONE);
+        add_range(fsdp, unit, ranks - over, ZP_FSDP_NONE);
     unit->shard_elements =
         unit->flat_elements / plan->shard + (unit->flat_elements % plan->shard != 0);
 }

@@ -36,13 +36,13 @@ typedef struct {
     gint32 unsharded;     /* _full_param_padded */
     gint32 grad;          /* flat_param.grad, unsharded */
     int grad_width;
-    gint32 gradient;      /* what the optimizer sees */
+    gint32 gradient; /* what the optimizer sees */
     gboolean prefetched, needs_pre_forward_unshard, needs_pre_backward_unshard, ran_pre_backward;
     gint32 pre_forward_index, post_forward_index;
-    gint64 view_order;     /* when autograd's node of the views was made */
-    gint32 uses_left;      /* of this backward: gradients that the node still waits for */
-    gint64 flat_elements;  /* with alignment and the padding it implies */
-    gint64 shard_elements; /* ceil(flat / ranks) */
+    gint64 view_order;       /* when autograd's node of the views was made */
+    gint32 uses_left;        /* of this backward: gradients that the node still waits for */
+    gint64 flat_elements;    /* with alignment and the padding it implies */
+    gint64 shard_elements;   /* ceil(flat / ranks) */
     gint64 padding_elements; /* alignment: ranges that belong to no parameter */
     gint32 first_range, n_ranges;
     Fsdp1Works works;
@@ -65,7 +65,7 @@ typedef struct {
     GArray *pre_forward_order;  /* gint32: units, fixed after the first iteration */
     GArray *post_forward_order; /* gint32: units of this iteration */
     gboolean first_iteration, sharded, hybrid;
-    gint64 order;      /* counts autograd nodes as they are made */
+    gint64 order;       /* counts autograd nodes as they are made */
     gint64 *call_order; /* by step: when its node was made */
     const ZpFsdpMicroBatch *micro_batch;
 } Fsdp1;

@@ -24,10 +24,8 @@ concatenate(Fsdp1 *fsdp, gint32 unit)
                 make(fsdp, FSDP1_DEFAULT, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_TEMPORARY,
                      zp_fsdp_parameter_elements(zp_fsdp_plan_parameter(fsdp->plan, p)) * width);
     }
-    ZpRole role =
-        state->grad == ZP_TAPE_NONE ? ZP_ROLE_GRADIENT : ZP_ROLE_GRADIENT_TEMPORARY;
-    gint32 flat =
-        make(fsdp, FSDP1_DEFAULT, ZP_CLASS_GRADIENT, role, state->flat_elements * width);
+    ZpRole role = state->grad == ZP_TAPE_NONE ? ZP_ROLE_GRADIENT : ZP_ROLE_GRADIENT_TEMPORARY;
+    gint32 flat = make(fsdp, FSDP1_DEFAULT, ZP_CLASS_GRADIENT, role, state->flat_elements * width);
     zp_fsdp_emit_launch(&fsdp->emit, FSDP1_DEFAULT, state->works.concatenate);
     for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++)
         zp_fsdp_emit_drop(&fsdp->emit, FSDP1_DEFAULT, &fsdp->params[p].temporary);
@@ -48,10 +46,9 @@ cast_gradient(Fsdp1 *fsdp, Fsdp1Unit *state, Reduce *reduce)
     int width = zp_fsdp_plan_reduce_bytes(fsdp->plan);
     if (state->grad_width == width)
         return;
-    reduce->cast =
-        make(fsdp, FSDP1_POST_BACKWARD, ZP_CLASS_COMMUNICATION,
-             fsdp->sharded ? ZP_ROLE_REDUCE_INPUT : ZP_ROLE_ALL_REDUCE_INPUT,
-             state->flat_elements * width);
+    reduce->cast = make(fsdp, FSDP1_POST_BACKWARD, ZP_CLASS_COMMUNICATION,
+                        fsdp->sharded ? ZP_ROLE_REDUCE_INPUT : ZP_ROLE_ALL_REDUCE_INPUT,
+                        state->flat_elements * width);
     zp_fsdp_emit_launch(&fsdp->emit, FSDP1_POST_BACKWARD, state->works.cast_gradient);
 }
 
@@ -183,8 +180,8 @@ fsdp1_finish_gradient(Fsdp1 *fsdp, gint32 unit)
     }
     state->training = FSDP1_BACKWARD_POST;
     fsdp1_reshard(fsdp, unit,
-                  fsdp->sharded && (fsdp->micro_batch->sync ||
-                                    plan->strategy == ZP_FSDP_STRATEGY_FULL_SHARD));
+                  fsdp->sharded &&
+                      (fsdp->micro_batch->sync || plan->strategy == ZP_FSDP_STRATEGY_FULL_SHARD));
     fsdp1_prefetch(fsdp, unit);
     if (fsdp->micro_batch->sync)
         reduce_gradient(fsdp, unit, added != ZP_TAPE_NONE);

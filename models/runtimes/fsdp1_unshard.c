@@ -22,10 +22,9 @@ pre_unshard(Fsdp1 *fsdp, Fsdp1Unit *state)
         return FALSE;
     gint64 elements = fsdp->sharded ? state->shard_elements : state->flat_elements;
     if (state->low_precision == ZP_TAPE_NONE)
-        state->low_precision =
-            zp_fsdp_emit_make(&fsdp->emit, FSDP1_PRE_UNSHARD, ZP_CLASS_GATHERED,
-                              fsdp->sharded ? ZP_ROLE_CAST : ZP_ROLE_UNSHARDED,
-                              elements * fsdp->plan->param_bytes, ZP_FSDP_NONE);
+        state->low_precision = zp_fsdp_emit_make(&fsdp->emit, FSDP1_PRE_UNSHARD, ZP_CLASS_GATHERED,
+                                                 fsdp->sharded ? ZP_ROLE_CAST : ZP_ROLE_UNSHARDED,
+                                                 elements * fsdp->plan->param_bytes, ZP_FSDP_NONE);
     zp_fsdp_emit_launch(&fsdp->emit, FSDP1_PRE_UNSHARD, state->works.cast);
     return TRUE;
 }
@@ -60,16 +59,17 @@ fsdp1_unshard(Fsdp1 *fsdp, gint32 unit)
         zp_fsdp_emit_wait_stream(&fsdp->emit, FSDP1_UNSHARD, FSDP1_PRE_UNSHARD);
     limit_rate(fsdp);
     if (needs_unshard(fsdp, state)) {
-        gint64 bytes = state->shard_elements * fsdp->plan->shard *
-                       zp_fsdp_plan_compute_bytes(fsdp->plan);
+        gint64 bytes =
+            state->shard_elements * fsdp->plan->shard * zp_fsdp_plan_compute_bytes(fsdp->plan);
         state->unsharded = zp_fsdp_emit_make(&fsdp->emit, FSDP1_UNSHARD, ZP_CLASS_GATHERED,
                                              ZP_ROLE_UNSHARDED, bytes, ZP_FSDP_NONE);
         zp_fsdp_emit_launch(&fsdp->emit, FSDP1_UNSHARD, state->works.gather);
     }
     if (fsdp->sharded)
         free_low_precision(fsdp, state, FSDP1_UNSHARD);
-    /* The views of the parameters are made here: autograd runs their node after all younger ones. */
-    if (state->training == FSDP1_FORWARD)
+    /* The views of the parameters are made here: autograd runs their node after all younger ones.
+     * Those of a recomputation are not part of the graph that backward walks. */
+    if (state->training == FSDP1_FORWARD && fsdp->emit.phase == ZP_PHASE_FORWARD)
         state->view_order = fsdp->order++;
 }
 
@@ -99,10 +99,10 @@ unit_to_prefetch(const Fsdp1 *fsdp, gint32 unit)
     const Fsdp1Unit *state = &fsdp->units[unit];
     const ZpFsdp *settings = &fsdp->plan->settings;
     gboolean forward = state->training == FSDP1_FORWARD;
-    if (forward ? !settings->next_forward_prefetch
-                : settings->prefetch != (state->training == FSDP1_BACKWARD_PRE
-                                             ? ZP_FSDP_PREFETCH_PRE
-                                             : ZP_FSDP_PREFETCH_POST))
+    if (forward
+            ? !settings->next_forward_prefetch
+            : settings->prefetch != (state->training == FSDP1_BACKWARD_PRE ? ZP_FSDP_PREFETCH_PRE
+                                                                           : ZP_FSDP_PREFETCH_POST))
         return ZP_FSDP_NONE;
     GArray *order = forward ? fsdp->pre_forward_order : fsdp->post_forward_order;
     gint32 own = forward ? state->pre_forward_index : state->post_forward_index;
@@ -124,8 +124,8 @@ fsdp1_prefetch(Fsdp1 *fsdp, gint32 unit)
         return;
     Fsdp1Unit *state = &fsdp->units[target];
     Fsdp1Training own = state->training;
-    state->training = fsdp->units[unit].training == FSDP1_FORWARD ? FSDP1_FORWARD
-                                                                  : FSDP1_BACKWARD_PRE;
+    state->training =
+        fsdp->units[unit].training == FSDP1_FORWARD ? FSDP1_FORWARD : FSDP1_BACKWARD_PRE;
     fsdp1_unshard(fsdp, target);
     state->training = own;
     state->prefetched = TRUE;

@@ -30,8 +30,8 @@ pre_backward(Fsdp2 *fsdp, gint32 unit)
             prefetch_predecessor(fsdp, unit);
     }
     for (gint32 i = 0; i < desc->n_backward_prefetch; i++) {
-        gint32 target = g_array_index(fsdp->plan->prefetch, gint32,
-                                      (guint)(desc->first_backward_prefetch + i));
+        gint32 target =
+            g_array_index(fsdp->plan->prefetch, gint32, (guint)(desc->first_backward_prefetch + i));
         fsdp2_prefetch(fsdp, target, FSDP2_PRE_BACKWARD);
     }
 }
@@ -61,8 +61,7 @@ gradient_of_use(Fsdp2 *fsdp, gint32 p)
     param->uses_left--;
     gint32 own = make_gradient(fsdp, p, ZP_ROLE_GRADIENT_TEMPORARY);
     if (param->summand != ZP_TAPE_NONE) {
-        gint32 sum =
-            make_gradient(fsdp, p, param->uses_left ? ZP_ROLE_GRADIENT_TEMPORARY : role);
+        gint32 sum = make_gradient(fsdp, p, param->uses_left ? ZP_ROLE_GRADIENT_TEMPORARY : role);
         zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, &param->summand);
         zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, &own);
         own = sum;

@@ -44,8 +44,8 @@ fsdp2_enter(Fsdp2 *fsdp, gint32 unit)
     fsdp2_unshard(fsdp, unit);
     fsdp2_wait_for_unshard(fsdp, unit);
     for (gint32 i = 0; i < desc->n_forward_prefetch && first_in_pass; i++) {
-        gint32 target = g_array_index(fsdp->plan->prefetch, gint32,
-                                      (guint)(desc->first_forward_prefetch + i));
+        gint32 target =
+            g_array_index(fsdp->plan->prefetch, gint32, (guint)(desc->first_forward_prefetch + i));
         fsdp2_prefetch(fsdp, target, FSDP2_FORWARD);
     }
 }

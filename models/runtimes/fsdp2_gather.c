@@ -30,9 +30,8 @@ bring_to_device(Fsdp2 *fsdp, gint32 unit, int stream)
                                         elements * plan->stored_bytes, index);
         fsdp->pending[p] = copy;
         if (plan->param_bytes) {
-            fsdp->pending[p] =
-                zp_fsdp_emit_make(&fsdp->emit, stream, ZP_CLASS_GATHERED, ZP_ROLE_CAST,
-                                  elements * plan->param_bytes, index);
+            fsdp->pending[p] = zp_fsdp_emit_make(&fsdp->emit, stream, ZP_CLASS_GATHERED,
+                                                 ZP_ROLE_CAST, elements * plan->param_bytes, index);
             zp_fsdp_emit_drop(&fsdp->emit, stream, &copy);
         }
     }
@@ -55,7 +54,8 @@ gather_input_elements(const Fsdp2 *fsdp, gint32 unit)
     const Fsdp2Unit *state = &fsdp->units[unit];
     if (!gathers_slices(state))
         return state->shard_elements;
-    return state->shard_elements * fsdp->plan->shard / fsdp2_unit(fsdp, unit)->reshard_after_forward;
+    return state->shard_elements * fsdp->plan->shard /
+           fsdp2_unit(fsdp, unit)->reshard_after_forward;
 }
 
 /* foreach_all_gather: the rank's input is a slot of the output, so there is no input buffer. */
@@ -111,8 +111,8 @@ fsdp2_unshard(Fsdp2 *fsdp, gint32 unit)
 static void
 make_unsharded(Fsdp2 *fsdp, gint32 p)
 {
-    gint64 bytes = fsdp->params[p].chunk_elements * fsdp->plan->shard *
-                   zp_fsdp_plan_compute_bytes(fsdp->plan);
+    gint64 bytes =
+        fsdp->params[p].chunk_elements * fsdp->plan->shard * zp_fsdp_plan_compute_bytes(fsdp->plan);
     fsdp->params[p].unsharded =
         zp_fsdp_emit_make(&fsdp->emit, FSDP2_DEFAULT, ZP_CLASS_GATHERED, ZP_ROLE_UNSHARDED, bytes,
                           zp_fsdp_plan_parameter(fsdp->plan, p)->parameter);
@@ -221,8 +221,7 @@ keep_slices(Fsdp2 *fsdp, gint32 unit)
     zp_fsdp_emit_launch(&fsdp->emit, FSDP2_DEFAULT, state->works.slice);
     for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++) {
         Fsdp2Param *param = &fsdp->params[p];
-        gint64 elements =
-            param->chunk_elements * fsdp->plan->shard / desc->reshard_after_forward;
+        gint64 elements = param->chunk_elements * fsdp->plan->shard / desc->reshard_after_forward;
         gint32 slice =
             zp_fsdp_emit_make(&fsdp->emit, FSDP2_DEFAULT, ZP_CLASS_GATHERED,
                               ZP_ROLE_POST_FORWARD_SHARD, elements * width, ZP_FSDP_NONE);

@@ -53,11 +53,9 @@ convert_gradients(Fsdp2 *fsdp, gint32 unit)
         if (param->grad == ZP_TAPE_NONE)
             continue;
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, p);
-        param->accumulated =
-            zp_fsdp_emit_make(&fsdp->emit, FSDP2_DEFAULT, ZP_CLASS_GRADIENT,
-                              ZP_ROLE_GRADIENT_ACCUMULATOR,
-                              zp_fsdp_parameter_elements(parameter) * plan->reduce_bytes,
-                              parameter->parameter);
+        param->accumulated = zp_fsdp_emit_make(
+            &fsdp->emit, FSDP2_DEFAULT, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_ACCUMULATOR,
+            zp_fsdp_parameter_elements(parameter) * plan->reduce_bytes, parameter->parameter);
         if (!launched)
             zp_fsdp_emit_launch(&fsdp->emit, FSDP2_DEFAULT, fsdp->units[unit].works.accumulate);
         launched = TRUE;
@@ -202,9 +200,10 @@ offload_gradients(Fsdp2 *fsdp, Reduce *reduce)
     for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++) {
         if (!zp_fsdp_plan_parameter(plan, p)->trainable)
             continue;
-        gint32 copy = zp_fsdp_emit_make_host(
-            &fsdp->emit, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT,
-            fsdp->params[p].owned_elements * plan->stored_bytes, !adds && plan->settings.pin_memory);
+        gint32 copy =
+            zp_fsdp_emit_make_host(&fsdp->emit, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT,
+                                   fsdp->params[p].owned_elements * plan->stored_bytes,
+                                   !adds && plan->settings.pin_memory);
         if (adds)
             zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, &copy);
         else

@@ -69,8 +69,7 @@ add_kernel(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops)
 gint32
 zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes)
 {
-    ZpTime duration =
-        emit->job ? zp_cost_kernel(&emit->job->device, 0.0, (double)moved_bytes) : 0;
+    ZpTime duration = emit->job ? zp_cost_kernel(&emit->job->device, 0.0, (double)moved_bytes) : 0;
     return add_kernel(emit, ZP_KIND_MEMORY, duration, 0.0);
 }
 

@@ -4,7 +4,7 @@ typedef struct {
     const ZpJob *job;
     const ZpUnits *units;
     ZpFsdpPlan *plan;
-    gint32 *index;   /* model parameter -> plan parameter, ZP_FSDP_NONE where it has none */
+    gint32 *index; /* model parameter -> plan parameter, ZP_FSDP_NONE where it has none */
 } Builder;
 
 static gint32
@@ -218,8 +218,7 @@ is_in_region(const Builder *builder, gint32 unit, gint32 block)
         zp_model_layer(model, span->last_layer)->block != block)
         return FALSE;
     gboolean whole =
-        (span->first_layer == 0 ||
-         zp_model_layer(model, span->first_layer - 1)->block != block) &&
+        (span->first_layer == 0 || zp_model_layer(model, span->first_layer - 1)->block != block) &&
         (span->last_layer + 1 == builder->units->n_layers ||
          zp_model_layer(model, span->last_layer + 1)->block != block);
     return !whole || builder->plan->settings.checkpoint_outside;
@@ -231,8 +230,7 @@ block_of_step(const Builder *builder, const ZpFsdpStep *step)
     const ZpModel *model = builder->job->model;
     if (step->kind == ZP_FSDP_CALL)
         return zp_model_layer(model, step->first_layer)->block;
-    gint32 block =
-        zp_model_layer(model, builder->units->units[step->unit].first_layer)->block;
+    gint32 block = zp_model_layer(model, builder->units->units[step->unit].first_layer)->block;
     return block != ZP_MODEL_NONE && is_in_region(builder, step->unit, block) ? block
                                                                               : ZP_MODEL_NONE;
 }
@@ -337,8 +335,7 @@ static void
 set_precision(ZpFsdpPlan *plan, const ZpJob *job)
 {
     const ZpPrecision *precision = &job->precision;
-    ZpDtype stored =
-        precision->master != ZP_DTYPE_NONE ? precision->master : precision->parameter;
+    ZpDtype stored = precision->master != ZP_DTYPE_NONE ? precision->master : precision->parameter;
     plan->stored_bytes = MAX(1, zp_dtype_bits(stored) / 8);
     plan->param_bytes = zp_dtype_bits(precision->gathered) / 8;
     plan->reduce_bytes =
@@ -403,12 +400,12 @@ zp_fsdp_model_plan(const ZpJob *job, const ZpUnits *units, GError **error)
     mark_inputs(&builder);
     const ZpZero *zero = &job->zero;
     add_prefetch(&builder,
-                 settings->forward_prefetch ? settings->forward_prefetch
+                 settings->forward_prefetch   ? settings->forward_prefetch
                  : zero->prefetch_forward > 1 ? zero->prefetch_forward
                                               : 0,
                  TRUE);
     add_prefetch(&builder,
-                 settings->backward_prefetch ? settings->backward_prefetch
+                 settings->backward_prefetch   ? settings->backward_prefetch
                  : zero->prefetch_backward > 1 ? zero->prefetch_backward
                                                : 0,
                  FALSE);

@@ -27,6 +27,7 @@ static void
 allocate_states(ZpFsdpEmit *emit, ZpFsdpOptimizer *optimizer)
 {
     static const ZpClass classes[2] = {ZP_CLASS_MOMENTUM, ZP_CLASS_VARIANCE};
+    g_assert(emit->plan->moments <= (int)G_N_ELEMENTS(classes));
     for (gint32 i = 0; i < optimizer->n_slots; i++) {
         ZpFsdpSlot *slot = &optimizer->slots[i];
         zp_fsdp_emit_tag(emit, slot->unit);
@@ -98,8 +99,8 @@ step_foreach(ZpFsdpEmit *emit, const ZpFsdpOptimizer *optimizer)
 {
     g_autofree gint32 *roots = g_new(gint32, (gsize)optimizer->n_slots + 1);
     for (gint32 i = 0; i < optimizer->n_slots; i++)
-        roots[i] = make(emit, optimizer, ZP_CLASS_OPTIMIZER_TEMPORARY, ZP_ROLE_NONE,
-                        &optimizer->slots[i]);
+        roots[i] =
+            make(emit, optimizer, ZP_CLASS_OPTIMIZER_TEMPORARY, ZP_ROLE_NONE, &optimizer->slots[i]);
     launch(emit, optimizer);
     for (gint32 i = 0; i < optimizer->n_slots; i++)
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &roots[i]);
@@ -112,8 +113,7 @@ step_loop(ZpFsdpEmit *emit, const ZpFsdpOptimizer *optimizer)
     gint32 denominator = ZP_TAPE_NONE;
     for (gint32 i = 0; i < optimizer->n_slots; i++) {
         const ZpFsdpSlot *slot = &optimizer->slots[i];
-        gint32 root =
-            make(emit, optimizer, ZP_CLASS_OPTIMIZER_TEMPORARY, ZP_ROLE_NONE, slot);
+        gint32 root = make(emit, optimizer, ZP_CLASS_OPTIMIZER_TEMPORARY, ZP_ROLE_NONE, slot);
         gint32 next = make(emit, optimizer, ZP_CLASS_OPTIMIZER_TEMPORARY, ZP_ROLE_NONE, slot);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &root);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &denominator);

@@ -37,11 +37,11 @@ typedef enum {
 
 typedef struct {
     guint8 kind;
-    gboolean requires_grad;     /* set by zp_fsdp_plan_finish(): gradients flow through it */
-    gint32 unit;                /* entered or left; for a call the unit that time is charged to */
-    gint32 first_use, n_uses;   /* CALL: in ZpFsdpPlan.uses, in the order their gradients appear */
+    gboolean requires_grad;   /* set by zp_fsdp_plan_finish(): gradients flow through it */
+    gint32 unit;              /* entered or left; for a call the unit that time is charged to */
+    gint32 first_use, n_uses; /* CALL: in ZpFsdpPlan.uses, in the order their gradients appear */
     gint32 first_layer, n_layers; /* CALL: layers of the model it computes */
-    gint32 region;              /* checkpointed region it belongs to, or ZP_FSDP_NONE */
+    gint32 region;                /* checkpointed region it belongs to, or ZP_FSDP_NONE */
 } ZpFsdpStep;
 
 /* Steps that are computed again in backward, just before the first of them is needed. */

@@ -125,6 +125,8 @@ ds_log_event(GPtrArray *log, const ZpDsTree *tree, const ZpDsEvent *event)
     case ZP_DS_COMPUTE_WAIT:
     case ZP_DS_POP:
     case ZP_DS_POPPED:
+    case ZP_DS_SWAP_IN:
+    case ZP_DS_READ_AHEAD:
     case ZP_DS_SECONDARY:
     case ZP_DS_DROP_SECONDARY:
         return;

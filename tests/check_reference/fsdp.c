@@ -13,8 +13,7 @@
 /* Steps of a tape: the first differs (no optimizer states yet), the last is steady. */
 enum { FIRST_STEP = 0, STEADY_STEP = 3, N_STEPS };
 
-static gboolean
-diverges(char **why, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static gboolean diverges(char **why, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 static gboolean
 diverges(char **why, const char *format, ...)
@@ -67,8 +66,8 @@ phantom_bytes(const FsdpCase *fsdp_case)
 }
 
 static gboolean
-same_peaks(const FsdpHistory *ours, const FsdpHistory *steady, JsonObject *recorded,
-           gint64 phantom, const char *what, char **why)
+same_peaks(const FsdpHistory *ours, const FsdpHistory *steady, JsonObject *recorded, gint64 phantom,
+           const char *what, char **why)
 {
     g_autoptr(GList) keys = json_object_get_members(recorded);
     gint64 optimizer = fsdp_history_peak(ours, steady, "optimizer") + phantom;
@@ -177,9 +176,8 @@ same_step(const FsdpCase *fsdp_case, const ZpTape *tape, gint32 step, JsonObject
         JsonArray *collectives = json_object_has_member(recorded, "collectives")
                                      ? json_object_get_array_member(recorded, "collectives")
                                      : NULL;
-        g_autoptr(FsdpHistory) theirs =
-            fsdp_history_of_case(json_object_get_array_member(recorded, "allocated"), collectives,
-                                 ours->start_bytes);
+        g_autoptr(FsdpHistory) theirs = fsdp_history_of_case(
+            json_object_get_array_member(recorded, "allocated"), collectives, ours->start_bytes);
         if (!same_events(ours, theirs, what, why))
             return FALSE;
     } else if (json_object_has_member(recorded, "collectives") &&

@@ -2,46 +2,8 @@
 
 #include <string.h>
 
-/* A name owned by the library for ever: plans borrow their names. */
-static const char *
-interned(JsonObject *object, const char *key)
-{
-    return g_intern_string(json_object_get_string_member_with_default(object, key, ""));
-}
-
-static gint64
-number(JsonObject *object, const char *key, gint64 fallback)
-{
-    if (!json_object_has_member(object, key) || json_object_get_null_member(object, key))
-        return fallback;
-    return json_object_get_int_member(object, key);
-}
-
-static gboolean
-flag(JsonObject *object, const char *key, gboolean fallback)
-{
-    return json_object_get_boolean_member_with_default(object, key, fallback);
-}
-
-static JsonArray *
-list(JsonObject *object, const char *key)
-{
-    return json_object_has_member(object, key) ? json_object_get_array_member(object, key) : NULL;
-}
-
-static guint
-length(JsonArray *array)
-{
-    return array ? json_array_get_length(array) : 0;
-}
-
-static int
-width_of(JsonObject *policy, const char *key)
-{
-    ZpDtype dtype;
-    const char *name = json_object_get_string_member_with_default(policy, key, "");
-    return zp_dtype_parse(name, &dtype) ? zp_dtype_bits(dtype) / 8 : 0;
-}
+#include "fsdp_json.h"
+#include "fsdp_policy.h"
 
 /* One computation in forward order: which parameters it uses and where it is in the module tree. */
 typedef struct {
@@ -69,7 +31,7 @@ add_shared_names(Reader *reader, JsonObject *unit)
     for (GList *name = names; name; name = name->next) {
         gpointer index = g_hash_table_lookup(reader->parameters, g_intern_string(name->data));
         JsonArray *others = json_object_get_array_member(shared, name->data);
-        for (guint i = 0; i < length(others); i++)
+        for (guint i = 0; i < fsdp_json_length(others); i++)
             g_hash_table_insert(reader->parameters,
                                 (gpointer)g_intern_string(json_array_get_string_element(others, i)),
                                 index);
@@ -79,16 +41,16 @@ add_shared_names(Reader *reader, JsonObject *unit)
 static void
 read_parameter(Reader *reader, JsonObject *object, gint32 unit)
 {
-    JsonArray *shape = list(object, "shape");
+    JsonArray *shape = fsdp_json_list(object, "shape");
     ZpFsdpParameter parameter = {
-        .name = interned(object, "name"),
-        .rows = length(shape) ? json_array_get_int_element(shape, 0) : 1,
+        .name = fsdp_json_interned(object, "name"),
+        .rows = fsdp_json_length(shape) ? json_array_get_int_element(shape, 0) : 1,
         .row_elements = 1,
-        .trainable = flag(object, "requires_grad", TRUE),
+        .trainable = fsdp_json_flag(object, "requires_grad", TRUE),
         .unit = unit,
         .parameter = ZP_FSDP_NONE,
     };
-    for (guint i = 1; i < length(shape); i++)
+    for (guint i = 1; i < fsdp_json_length(shape); i++)
         parameter.row_elements *= json_array_get_int_element(shape, i);
     g_array_append_val(reader->plan->parameters, parameter);
     g_hash_table_insert(reader->parameters, (gpointer)parameter.name,
@@ -113,24 +75,24 @@ static void
 read_units(Reader *reader)
 {
     ZpFsdpPlan *plan = reader->plan;
-    for (guint u = 0; u < length(reader->units); u++) {
+    for (guint u = 0; u < fsdp_json_length(reader->units); u++) {
         JsonObject *object = json_array_get_object_element(reader->units, u);
-        JsonArray *parameters = list(object, "parameters");
+        JsonArray *parameters = fsdp_json_list(object, "parameters");
         ZpFsdpUnit unit = {
-            .name = interned(object, "name"),
+            .name = fsdp_json_interned(object, "name"),
             .first_parameter = (gint32)plan->parameters->len,
-            .n_parameters = (gint32)length(parameters),
-            .root = flag(object, "root", FALSE),
-            .input_requires_grad = flag(object, "input_requires_grad", FALSE),
+            .n_parameters = (gint32)fsdp_json_length(parameters),
+            .root = fsdp_json_flag(object, "root", FALSE),
+            .input_requires_grad = fsdp_json_flag(object, "input_requires_grad", FALSE),
             .reshard_after_forward = reshard_of(object, plan->shard),
-            .unshard_in_backward = flag(object, "unshard_in_backward", TRUE),
+            .unshard_in_backward = fsdp_json_flag(object, "unshard_in_backward", TRUE),
         };
         g_array_append_val(plan->units, unit);
-        for (guint p = 0; p < length(parameters); p++)
+        for (guint p = 0; p < fsdp_json_length(parameters); p++)
             read_parameter(reader, json_array_get_object_element(parameters, p), (gint32)u);
         add_shared_names(reader, object);
-        JsonArray *order = list(object, "grad_order");
-        for (guint i = 0; i < length(order); i++) {
+        JsonArray *order = fsdp_json_list(object, "grad_order");
+        for (guint i = 0; i < fsdp_json_length(order); i++) {
             const char *name = g_intern_string(json_array_get_string_element(order, i));
             gint index = GPOINTER_TO_INT(g_hash_table_lookup(reader->parameters, name)) - 1;
             if (index >= 0)
@@ -149,7 +111,7 @@ is_inside(const char *module, const char *ancestor)
 static gboolean
 is_in_any(const char *module, JsonArray *ancestors)
 {
-    for (guint i = 0; i < length(ancestors); i++) {
+    for (guint i = 0; i < fsdp_json_length(ancestors); i++) {
         if (is_inside(module, json_array_get_string_element(ancestors, i)))
             return TRUE;
     }
@@ -161,17 +123,18 @@ static gboolean
 is_in_unit(const char *module, JsonObject *unit)
 {
     if (json_object_has_member(unit, "modules"))
-        return is_in_any(module, list(unit, "modules"));
-    return flag(unit, "root", FALSE) || is_inside(module, interned(unit, "name"));
+        return is_in_any(module, fsdp_json_list(unit, "modules"));
+    return fsdp_json_flag(unit, "root", FALSE) ||
+           is_inside(module, fsdp_json_interned(unit, "name"));
 }
 
 static const char *
 module_of(JsonObject *unit)
 {
-    JsonArray *modules = list(unit, "modules");
-    if (length(modules) > 0)
+    JsonArray *modules = fsdp_json_list(unit, "modules");
+    if (fsdp_json_length(modules) > 0)
         return json_array_get_string_element(modules, 0);
-    return flag(unit, "root", FALSE) ? "" : interned(unit, "name");
+    return fsdp_json_flag(unit, "root", FALSE) ? "" : fsdp_json_interned(unit, "name");
 }
 
 static JsonArray *
@@ -180,7 +143,7 @@ checkpointed(Reader *reader, const char *key)
     JsonObject *root = reader->fsdp_case->root;
     if (!json_object_has_member(root, "activation_checkpointing"))
         return NULL;
-    return list(json_object_get_object_member(root, "activation_checkpointing"), key);
+    return fsdp_json_list(json_object_get_object_member(root, "activation_checkpointing"), key);
 }
 
 /* The file lists the computations of all micro-batches and, with checkpointing, those done again
@@ -191,13 +154,13 @@ read_operations(Reader *reader, gint64 micro_batches)
     JsonArray *inside = checkpointed(reader, "inside_units");
     JsonArray *outside = checkpointed(reader, "outside_units");
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    guint n = length(reader->order) / (guint)micro_batches;
+    guint n = fsdp_json_length(reader->order) / (guint)micro_batches;
     for (guint i = 0; i < n; i++) {
         JsonObject *object = json_array_get_object_element(reader->order, i);
-        Operation operation = {.module = interned(object, "module"), .params = list(object, "params")};
+        Operation operation = {.module = fsdp_json_interned(object, "module"),
+                               .params = fsdp_json_list(object, "params")};
         gboolean again = !g_hash_table_add(seen, (gpointer)operation.module);
-        if (again &&
-            (is_in_any(operation.module, inside) || is_in_any(operation.module, outside)))
+        if (again && (is_in_any(operation.module, inside) || is_in_any(operation.module, outside)))
             return;
         g_array_append_val(reader->operations, operation);
     }
@@ -217,7 +180,7 @@ find_spans(Reader *reader)
             if (first < 0)
                 first = (gint32)i;
         }
-        if (!flag(object, "executed_in_forward", TRUE))
+        if (!fsdp_json_flag(object, "executed_in_forward", TRUE))
             first = last = -1;
         if (first >= 0 && g_array_index(reader->plan->units, ZpFsdpUnit, u).root) {
             first = 0;
@@ -240,8 +203,10 @@ push_step(Reader *reader, ZpFsdpStepKind kind, gint32 unit)
 static gboolean
 encloses(const Reader *reader, gint32 a, gint32 b)
 {
-    gint32 span_a = g_array_index(reader->last, gint32, a) - g_array_index(reader->first, gint32, a);
-    gint32 span_b = g_array_index(reader->last, gint32, b) - g_array_index(reader->first, gint32, b);
+    gint32 span_a =
+        g_array_index(reader->last, gint32, a) - g_array_index(reader->first, gint32, a);
+    gint32 span_b =
+        g_array_index(reader->last, gint32, b) - g_array_index(reader->first, gint32, b);
     return span_a != span_b ? span_a > span_b : a < b;
 }
 
@@ -270,18 +235,18 @@ push_call(Reader *reader, const Operation *operation)
         .first_use = (gint32)plan->uses->len,
         .region = ZP_FSDP_NONE,
     };
-    for (guint i = 0; i < length(operation->params); i++) {
+    for (guint i = 0; i < fsdp_json_length(operation->params); i++) {
         const char *leaf = json_array_get_string_element(operation->params, i);
-        g_autofree char *name = *operation->module
-                                    ? g_strdup_printf("%s.%s", operation->module, leaf)
-                                    : g_strdup(leaf);
+        g_autofree char *name =
+            *operation->module ? g_strdup_printf("%s.%s", operation->module, leaf) : g_strdup(leaf);
         gint index =
             GPOINTER_TO_INT(g_hash_table_lookup(reader->parameters, g_intern_string(name))) - 1;
         if (index < 0)
             continue;
         guint at = (guint)step.first_use;
         while (at < plan->uses->len &&
-               g_array_index(reader->rank_in_unit, gint32, (guint)zp_fsdp_plan_use(plan, (gint32)at)) <=
+               g_array_index(reader->rank_in_unit, gint32,
+                             (guint)zp_fsdp_plan_use(plan, (gint32)at)) <=
                    g_array_index(reader->rank_in_unit, gint32, (guint)index))
             at++;
         g_array_insert_val(plan->uses, at, index);
@@ -344,9 +309,9 @@ add_regions(Reader *reader)
 {
     JsonArray *inside = checkpointed(reader, "inside_units");
     JsonArray *outside = checkpointed(reader, "outside_units");
-    for (guint i = 0; i < length(inside); i++)
+    for (guint i = 0; i < fsdp_json_length(inside); i++)
         add_region(reader, json_array_get_string_element(inside, i), FALSE);
-    for (guint i = 0; i < length(outside); i++)
+    for (guint i = 0; i < fsdp_json_length(outside); i++)
         add_region(reader, json_array_get_string_element(outside, i), TRUE);
 }
 
@@ -386,10 +351,11 @@ static gint32
 unit_named(Reader *reader, const char *name)
 {
     for (guint u = 0; u < reader->plan->units->len; u++) {
-        JsonArray *modules = list(json_array_get_object_element(reader->units, u), "modules");
+        JsonArray *modules =
+            fsdp_json_list(json_array_get_object_element(reader->units, u), "modules");
         if (strcmp(zp_fsdp_plan_unit(reader->plan, (gint32)u)->name, name) == 0)
             return (gint32)u;
-        for (guint m = 0; m < length(modules); m++) {
+        for (guint m = 0; m < fsdp_json_length(modules); m++) {
             if (strcmp(json_array_get_string_element(modules, m), name) == 0)
                 return (gint32)u;
         }
@@ -405,9 +371,9 @@ read_prefetch(Reader *reader, JsonObject *policy, const char *key, gboolean forw
     JsonObject *lists = json_object_get_object_member(policy, key);
     for (guint u = 0; u < reader->plan->units->len; u++) {
         ZpFsdpUnit *unit = &g_array_index(reader->plan->units, ZpFsdpUnit, u);
-        JsonArray *targets = list(lists, unit->name);
+        JsonArray *targets = fsdp_json_list(lists, unit->name);
         gint32 first = (gint32)reader->plan->prefetch->len;
-        for (guint i = 0; i < length(targets); i++) {
+        for (guint i = 0; i < fsdp_json_length(targets); i++) {
             gint32 target = unit_named(reader, json_array_get_string_element(targets, i));
             if (target != ZP_FSDP_NONE)
                 g_array_append_val(reader->plan->prefetch, target);
@@ -420,90 +386,18 @@ read_prefetch(Reader *reader, JsonObject *policy, const char *key, gboolean forw
     }
 }
 
-static gboolean
-nth(JsonObject *policy, const char *key, guint index)
-{
-    JsonArray *array = list(policy, key);
-    return index < length(array) ? json_array_get_boolean_element(array, index) : TRUE;
-}
-
-static void
-read_optimizer(ZpFsdpPlan *plan, JsonObject *optimizer)
-{
-    const char *kind = interned(optimizer, "kind");
-    const char *mode = interned(optimizer, "mode");
-    gboolean adam = strcmp(kind, "adam") == 0 || strcmp(kind, "adamw") == 0;
-    plan->moments = adam ? 2 : strcmp(kind, "sgd_momentum") == 0;
-    plan->square_root = adam;
-    plan->moment_bytes = plan->stored_bytes;
-    plan->settings.optimizer = strcmp(mode, "fused") == 0     ? ZP_FSDP_OPTIMIZER_FUSED
-                               : strcmp(mode, "forloop") == 0 ? ZP_FSDP_OPTIMIZER_FORLOOP
-                                                              : ZP_FSDP_OPTIMIZER_FOREACH;
-}
-
-static void
-read_fsdp1(ZpFsdpPlan *plan, JsonObject *policy)
-{
-    ZpFsdp *settings = &plan->settings;
-    const char *strategy = json_object_get_string_member_with_default(policy, "strategy", "");
-    plan->strategy = strstr(strategy, "NO_SHARD") ? ZP_FSDP_STRATEGY_NO_SHARD
-                     : strstr(strategy, "GRAD_OP") || strstr(strategy, "ZERO2")
-                         ? ZP_FSDP_STRATEGY_SHARD_GRAD_OP
-                         : ZP_FSDP_STRATEGY_FULL_SHARD;
-    JsonNode *prefetch = json_object_get_member(policy, "backward_prefetch");
-    const char *when = prefetch && !json_node_is_null(prefetch) ? json_node_get_string(prefetch)
-                                                                : "none";
-    settings->prefetch = strstr(when, "PRE")    ? ZP_FSDP_PREFETCH_PRE
-                         : strstr(when, "POST") ? ZP_FSDP_PREFETCH_POST
-                                                : ZP_FSDP_PREFETCH_NONE;
-    settings->next_forward_prefetch = flag(policy, "forward_prefetch", FALSE);
-    settings->limit_all_gathers = flag(policy, "limit_all_gathers", TRUE);
-    settings->use_orig_params = flag(policy, "use_orig_params", FALSE);
-}
-
-static void
-read_policy(Reader *reader, JsonObject *policy)
-{
-    ZpFsdpPlan *plan = reader->plan;
-    plan->stored_bytes = width_of(policy, "original_dtype");
-    plan->param_bytes = width_of(policy, "param_dtype");
-    plan->reduce_bytes = width_of(policy, "reduce_dtype");
-    plan->settings.set_to_none = flag(policy, "set_to_none", TRUE);
-    plan->settings.first_step = TRUE;
-    plan->settings.reduce_scatter_max_input_buffers =
-        (gint32)number(policy, "reduce_scatter_max_input_buffers", 1);
-    guint n = (guint)number(policy, "grad_accum", 1);
-    for (guint m = 0; m < n; m++) {
-        ZpFsdpMicroBatch micro_batch = {
-            .sync = nth(policy, "requires_grad_sync", m),
-            .all_reduce = nth(policy, "requires_all_reduce", m),
-            .reshard_after_backward = nth(policy, "reshard_after_backward", m),
-            .last_backward = nth(policy, "is_last_backward", m),
-        };
-        g_array_append_val(plan->micro_batches, micro_batch);
-    }
-    read_fsdp1(plan, policy);
-    double cap = 0.0;
-    if (json_object_has_member(policy, "bucket_cap_mb") &&
-        !json_object_get_null_member(policy, "bucket_cap_mb"))
-        cap = json_object_get_double_member(policy, "bucket_cap_mb");
-    plan->settings.bucket_cap_bytes = (gint64)(cap * 1024.0 * 1024.0);
-    plan->settings.gradient_as_bucket_view = flag(policy, "gradient_as_bucket_view", FALSE);
-}
-
 static void
 read_plan(Reader *reader)
 {
     JsonObject *root = reader->fsdp_case->root;
     JsonObject *policy = json_object_get_object_member(root, "policy");
     ZpFsdpPlan *plan = reader->plan;
-    plan->shard = (gint32)number(root, "shard_degree", 1);
-    plan->replicate = (gint32)number(root, "replicate_degree", 1);
-    plan->rank = (gint32)number(root, "rank", 0);
-    read_policy(reader, policy);
-    read_optimizer(plan, json_object_get_object_member(root, "optimizer"));
+    plan->shard = (gint32)fsdp_json_number(root, "shard_degree", 1);
+    plan->replicate = (gint32)fsdp_json_number(root, "replicate_degree", 1);
+    plan->rank = (gint32)fsdp_json_number(root, "rank", 0);
+    fsdp_policy_read(plan, policy, json_object_get_object_member(root, "optimizer"));
     read_units(reader);
-    read_operations(reader, number(policy, "grad_accum", 1));
+    read_operations(reader, fsdp_json_number(policy, "grad_accum", 1));
     find_spans(reader);
     write_steps(reader);
     add_regions(reader);
@@ -521,14 +415,14 @@ fsdp_case_read(const char *path, GError **error)
     if (!json_parser_load_from_file(fsdp_case->parser, path, error))
         return NULL;
     fsdp_case->root = json_node_get_object(json_parser_get_root(fsdp_case->parser));
-    fsdp_case->id = interned(fsdp_case->root, "id");
-    fsdp_case->runtime = interned(fsdp_case->root, "runtime");
+    fsdp_case->id = fsdp_json_interned(fsdp_case->root, "id");
+    fsdp_case->runtime = fsdp_json_interned(fsdp_case->root, "runtime");
     fsdp_case->plan = zp_fsdp_plan_new();
     Reader reader = {
         .fsdp_case = fsdp_case,
         .plan = fsdp_case->plan,
-        .units = list(fsdp_case->root, "units"),
-        .order = list(fsdp_case->root, "compute_order"),
+        .units = fsdp_json_list(fsdp_case->root, "units"),
+        .order = fsdp_json_list(fsdp_case->root, "compute_order"),
         .parameters = g_hash_table_new(NULL, NULL),
         .operations = g_array_new(FALSE, FALSE, sizeof(Operation)),
         .first = g_array_new(FALSE, FALSE, sizeof(gint32)),

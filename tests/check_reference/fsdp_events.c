@@ -94,8 +94,7 @@ enter_phase(FsdpHistory *history, const char *phase, gint32 micro_batch, gint64 
 }
 
 static void
-raise_peak(FsdpHistory *history, const char *phase, gint32 micro_batch, gint64 before,
-           gint64 after)
+raise_peak(FsdpHistory *history, const char *phase, gint32 micro_batch, gint64 before, gint64 after)
 {
     FsdpPeak *peak = enter_phase(history, phase, micro_batch, before);
     peak->after_bytes = MAX(peak->after_bytes, after);

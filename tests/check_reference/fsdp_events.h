@@ -29,23 +29,23 @@ typedef struct {
 } FsdpPeak;
 
 typedef struct {
-    GArray *events;        /* FsdpEvent */
-    GHashTable *start;     /* buffer name -> GINT64 in g_new0(gint64): bytes at the start */
+    GArray *events;    /* FsdpEvent */
+    GHashTable *start; /* buffer name -> GINT64 in g_new0(gint64): bytes at the start */
     gint64 start_bytes, end_bytes;
-    GArray *peaks;         /* FsdpPeak */
+    GArray *peaks; /* FsdpPeak */
     gint64 peak_bytes;
 } FsdpHistory;
 
 /* Step `step` of a tape. */
 FsdpHistory *fsdp_history_of_tape(const ZpTape *tape, gint32 step);
 /* Recorded events ("allocated") and collectives. */
-FsdpHistory *fsdp_history_of_case(JsonArray *allocated, JsonArray *collectives,
-                                  gint64 start_bytes);
+FsdpHistory *fsdp_history_of_case(JsonArray *allocated, JsonArray *collectives, gint64 start_bytes);
 void fsdp_history_free(FsdpHistory *history);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(FsdpHistory, fsdp_history_free)
 
 gboolean fsdp_event_equal(const FsdpEvent *a, const FsdpEvent *b);
 char *fsdp_event_text(const FsdpEvent *event);
-/* "backward", "all" (the value on entry counts) or "backward[mb1]" (only values after an event count,
- * where `recorded` tells whether one that is left out stands for the entry).  -1: no such phase. */
+/* "backward", "all" (the value on entry counts) or "backward[mb1]" (only values after an event
+ * count, where `recorded` tells whether one that is left out stands for the entry).  -1: no such
+ * phase. */
 gint64 fsdp_history_peak(const FsdpHistory *history, const FsdpHistory *recorded, const char *key);

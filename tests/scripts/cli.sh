@@ -78,7 +78,7 @@ expect 2 "no plot 'nonsense'" "$program" plot mine.db --kind nonsense --output x
 "$program" run ok.ini --database sweep.db >/dev/null
 cp sweep.db before.db
 cat ok.ini >long.ini
-printf '\n[sweep]\ntraining.micro_batch = 1..1000\nzero.wrap_blocks = 1..32\n' >>long.ini
+printf '\n[sweep]\ntraining.micro_batch = 1..1000\nzero.wrap_blocks = 1..32\nzero.prefetch = 0..7\n' >>long.ini
 "$program" sweep long.ini --database sweep.db >out 2>err &
 pid=$!
 sleep 1

@@ -1,5 +1,5 @@
-/* TOY: e, L blocks of two linear layers (a: d -> inner, b: inner -> d), h; every block a unit, e and
- * h in the root; no biases.  What the statements about PyTorch's runtimes are made for. */
+/* TOY: e, L blocks of two linear layers (a: d -> inner, b: inner -> d), h; every block a unit, e
+ * and h in the root; no biases.  What the statements about PyTorch's runtimes are made for. */
 #pragma once
 
 #include "models/runtimes/ddp.h"
@@ -187,9 +187,9 @@ toy_plan(const Toy *toy)
 /* Figures of the last step of a tape. */
 typedef struct {
     gint64 start_bytes;
-    gint64 peak_bytes[ZP_N_PHASES];        /* the value on entry counts */
-    gint64 end_bytes[ZP_N_PHASES];         /* after the phase's last change, last micro-batch */
-    gint64 first_end_bytes[ZP_N_PHASES];   /* the same of micro-batch 0 */
+    gint64 peak_bytes[ZP_N_PHASES];      /* the value on entry counts */
+    gint64 end_bytes[ZP_N_PHASES];       /* after the phase's last change, last micro-batch */
+    gint64 first_end_bytes[ZP_N_PHASES]; /* the same of micro-batch 0 */
     gint64 role_peak_bytes[ZP_N_ROLES];
     int count[ZP_N_KINDS];
     gint64 bytes[ZP_N_KINDS];

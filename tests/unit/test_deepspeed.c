@@ -383,24 +383,31 @@ static void
 test_construction(void)
 {
     g_autoptr(ZpModel) model = catalogue("GPT-2");
-    for (int variant = 0; variant < 16; variant++) {
+    for (int variant = 0; variant < 24; variant++) {
         DsFixture f;
-        int stage = variant % 4;
+        int stage = variant % 4, offload = variant / 4 % 3;
         ds_fixture_init(&f, model, 8, stage);
         f.settings.cold = TRUE;
-        f.settings.zero_init = variant >= 8;
-        if (stage > 0 && variant / 4 % 2 == 1)
-            f.settings.offload_optimizer.device = ZP_DS_CPU;
-        if (stage == 3 && variant / 4 == 3)
-            f.settings.offload_param.device = ZP_DS_CPU;
+        f.settings.zero_init = variant >= 12;
+        f.settings.pinned_power_of_two = variant >= 12;
+        f.settings.sub_group_elements = 3000000;
+        if (stage > 0 && offload > 0)
+            f.settings.offload_optimizer.device =
+                stage == 3 && offload == 2 ? ZP_DS_NVME : ZP_DS_CPU;
+        if (stage == 3 && offload > 0)
+            f.settings.offload_param.device = offload == 2 ? ZP_DS_NVME : ZP_DS_CPU;
+        if (offload == 2) {
+            f.settings.offload_param.max_in_cpu_elements = 4000000;
+            f.settings.offload_param.buffer_count = 200;
+            f.settings.offload_param.buffer_elements = 5000000;
+            f.settings.hpz_partition_ranks = 4;
+        }
         ds_fixture_compile(&f);
         DsMemory memory;
         ds_play_memory(f.tape, f.tape->step_begin[0], &memory);
         ZpDsLifePeaks peaks = life(&f, ZP_DS_LIFE_CONSTRUCT);
-        if (stage == 3 || !(stage > 0 && variant / 4 % 2 == 1)) {
-            g_assert_cmpint(peaks.device_after_bytes, ==, memory.total[ZP_TAPE_SPACE_DEVICE]);
-            g_assert_cmpint(peaks.host_after_bytes, ==, memory.total[ZP_TAPE_SPACE_HOST]);
-        }
+        g_assert_cmpint(peaks.device_after_bytes, ==, memory.total[ZP_TAPE_SPACE_DEVICE]);
+        g_assert_cmpint(peaks.host_after_bytes, ==, memory.total[ZP_TAPE_SPACE_HOST]);
         g_assert_cmpint(peaks.device_peak_bytes, >=, peaks.device_after_bytes);
         if (!f.settings.zero_init || stage < 3) {
             /* The whole fp32 model is in host memory once, and on the device in bf16. */
@@ -482,6 +489,24 @@ test_options(void)
     g_assert_cmpint(peaks[6], >, peaks[7]);
 }
 
+/* One rank: nothing is gathered and nothing is sent. */
+static void
+test_one_rank(void)
+{
+    g_autoptr(ZpModel) model = catalogue("GPT-2");
+    for (int stage = 0; stage <= 3; stage++) {
+        DsFixture f;
+        ds_fixture_init(&f, model, 1, stage);
+        f.settings.cold = TRUE;
+        ds_fixture_compile(&f);
+        for (gint32 w = 0; w < f.tape->n_works; w++)
+            g_assert_cmpint(f.tape->works[w].category, !=, ZP_TAPE_COMMUNICATION);
+        for (gint32 b = 0; b < f.tape->n_buffers; b++)
+            g_assert_cmpint(f.tape->buffers[b].class_id, !=, ZP_CLASS_GATHERED);
+        ds_fixture_clear(&f);
+    }
+}
+
 /* NVMe: state leaves host memory, pools come instead, and the step reads and writes it. */
 static void
 test_nvme(void)
@@ -506,6 +531,45 @@ test_nvme(void)
     ds_play_memory(f.tape, f.tape->n_instrs, &memory);
     g_assert_cmpint(memory.now[ZP_TAPE_SPACE_HOST][ZP_CLASS_MOMENTUM], ==, 0);
     g_assert_cmpint(memory.now[ZP_TAPE_SPACE_HOST][ZP_CLASS_MASTER], <, 4 * owned);
+    ds_fixture_clear(&f);
+}
+
+/* NVMe parameters: each use reads the partition once, ahead of its gather where buffers allow. */
+static void
+test_nvme_parameters(void)
+{
+    g_autoptr(ZpModel) model = catalogue("Llama-2-7B");
+    DsFixture f;
+    ds_fixture_init(&f, model, 8, 3);
+    f.settings.offload_optimizer.device = ZP_DS_CPU;
+    f.settings.offload_param.device = ZP_DS_NVME;
+    f.settings.offload_param.max_in_cpu_elements = 0;
+    f.settings.offload_param.buffer_count = 12;
+    /* What stays gathered keeps its host buffer. */
+    f.settings.max_reuse_distance_elements = 0;
+    f.settings.max_live_elements = 300000000;
+    f.settings.sub_group_elements = 100000000;
+    ds_fixture_compile(&f);
+    gint64 read = 0, gathered = 0;
+    for (gint32 i = f.tape->step_begin[0]; i < f.tape->n_instrs; i++) {
+        const ZpTapeInstr *instr = &f.tape->instrs[i];
+        if (instr->op != ZP_TAPE_LAUNCH)
+            continue;
+        const ZpTapeWork *work = &f.tape->works[instr->a];
+        if (work->kind == (gint16)ZP_KIND_NVME_READ)
+            read += work->bytes;
+        /* Persistent parameters are too small for NVMe. */
+        if (work->kind == (gint16)ZP_KIND_ALL_GATHER && work->bytes > 2 * 100000)
+            gathered += work->bytes / 8;
+    }
+    g_assert_cmpint(read, >, 0);
+    g_assert_cmpint(read, ==, gathered);
+    f.settings.offload_param.buffer_count = 1;
+    f.settings.module_granularity = 50000000; /* leaf modules of several parameters */
+    g_autoptr(GError) error = NULL;
+    zp_tape_clear(f.tape);
+    g_assert_false(zp_runtime_deepspeed.compile(&f.job, NULL, f.tape, &error));
+    g_assert_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_UNSUPPORTED);
     ds_fixture_clear(&f);
 }
 
@@ -541,7 +605,9 @@ main(int argc, char **argv)
     g_test_add_func("/deepspeed/construction", test_construction);
     g_test_add_func("/deepspeed/life", test_life);
     g_test_add_func("/deepspeed/options", test_options);
+    g_test_add_func("/deepspeed/one-rank", test_one_rank);
     g_test_add_func("/deepspeed/nvme", test_nvme);
+    g_test_add_func("/deepspeed/nvme-parameters", test_nvme_parameters);
     g_test_add_func("/deepspeed/pinned-rounding", test_pinned_rounding);
     return g_test_run();
 }

@@ -1,11 +1,11 @@
 /* The fsdp2 runtime through the product's path: catalogue model, wrapping, plan, tape, play. */
+#include "job_fixture.h"
 #include "models/catalog.h"
 #include "models/fsdp.h"
 #include "models/optimizer.h"
 #include "models/runtimes/fsdp2.h"
 #include "models/runtimes/fsdp_model.h"
 #include "models/vocabulary.h"
-#include "job_fixture.h"
 #include "sim/player.h"
 
 typedef struct {

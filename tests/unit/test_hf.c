@@ -373,6 +373,7 @@ test_symbols_are_defined(void)
         const ZpFamily *family = g_ptr_array_index(all, f);
         g_autoptr(ZpTemplate) tree =
             zp_template_parse(zp_families_trees(), family->tree, family->uses, expressions);
+        g_assert_nonnull(tree);
         for (guint i = 0; i < family->statements->len; i++) {
             const ZpFamilyStatement *s = g_ptr_array_index(family->statements, i);
             if (s->verb != ZP_FAMILY_NEED && s->verb != ZP_FAMILY_DROP)

@@ -1,3 +1,4 @@
+#include "models/nearest.h"
 #include "scenarios/json_text.h"
 
 #include <string.h>
@@ -197,13 +198,13 @@ static void
 test_nearest(void)
 {
     static const char *const names[] = {"stage", "reduce_bucket_size", "overlap_comm"};
-    g_assert_cmpstr(zp_import_message_nearest("reduce_bukcet_size", names, 3), ==,
+    g_assert_cmpstr(zp_nearest_find_among("reduce_bukcet_size", names, 3), ==,
                     "reduce_bucket_size");
-    g_assert_cmpstr(zp_import_message_nearest("overlap_com", names, 3), ==, "overlap_comm");
-    g_assert_null(zp_import_message_nearest("wandb", names, 3));
-    g_assert_cmpint(zp_import_message_distance("ab", "ba"), ==, 1);
-    g_assert_cmpint(zp_import_message_distance("", "abc"), ==, 3);
-    g_assert_cmpint(zp_import_message_distance("kitten", "sitting"), ==, 3);
+    g_assert_cmpstr(zp_nearest_find_among("overlap_com", names, 3), ==, "overlap_comm");
+    g_assert_null(zp_nearest_find_among("wandb", names, 3));
+    g_assert_cmpint(zp_nearest_distance("ab", "ba"), ==, 1);
+    g_assert_cmpint(zp_nearest_distance("", "abc"), ==, 3);
+    g_assert_cmpint(zp_nearest_distance("kitten", "sitting"), ==, 3);
 }
 
 int

@@ -116,6 +116,7 @@ check_sweep(const ZpScenario *scenario)
     for (gint64 i = 0; i < zp_sweep_n_points(sweep); i++) {
         g_autoptr(ZpScenario) point = zp_sweep_point(sweep, i, &error);
         g_assert_no_error(error);
+        g_assert_nonnull(point);
     }
 }
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 
 static void
 store_somewhere(const ZpSchemaKey *key, const ZpSchemaValue *value)

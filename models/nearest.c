@@ -1,4 +1,4 @@
-#include "scenarios/nearest.h"
+#include "models/nearest.h"
 
 #include <string.h>
 
@@ -37,15 +37,24 @@ distance(const char *a, gsize n, const char *b, gsize m)
     return rows[n % 3][m];
 }
 
+int
+zp_nearest_distance(const char *a, const char *b)
+{
+    gsize n = strlen(a), m = strlen(b);
+    if (n > MAX_LENGTH || m > MAX_LENGTH)
+        return 99;
+    return (distance(a, n, b, m) + LETTER - 1) / LETTER;
+}
+
 const char *
-zp_nearest_find(const char *name, const char *const *names)
+zp_nearest_find_among(const char *name, const char *const *names, gsize n_names)
 {
     gsize n = strlen(name);
     const char *nearest = NULL;
     int least = G_MAXINT;
     if (n == 0 || n > MAX_LENGTH)
         return NULL;
-    for (gsize i = 0; names[i] != NULL; i++) {
+    for (gsize i = 0; i < n_names; i++) {
         gsize m = strlen(names[i]);
         if (m > MAX_LENGTH)
             continue;
@@ -59,4 +68,10 @@ zp_nearest_find(const char *name, const char *const *names)
         }
     }
     return nearest;
+}
+
+const char *
+zp_nearest_find(const char *name, const char *const *names)
+{
+    return zp_nearest_find_among(name, names, g_strv_length((GStrv)(gpointer)names));
 }

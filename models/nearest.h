@@ -8,3 +8,8 @@
  * when none is near enough to be worth saying: more than a third of the letters are wrong.  A name
  * that begins with `name` counts as one letter away. */
 const char *zp_nearest_find(const char *name, const char *const *names);
+/* The same for the first `n` of `names`. */
+const char *zp_nearest_find_among(const char *name, const char *const *names, gsize n);
+
+/* Edit distance in letters, rounded up; 99 where either name is longer than 64. */
+int zp_nearest_distance(const char *a, const char *b);

@@ -1,0 +1,46 @@
+/* What the programs of blocks share.  Private to models/activation*.c. */
+#pragma once
+
+#include "models/activation.h"
+#include "models/activation_ops.h"
+
+typedef struct {
+    ZpTrace *trace;
+    int compute_bytes;  /* of products */
+    int residual_bytes; /* of the residual, the weights and the tables */
+    gboolean autocast;
+} ZpProgram;
+
+ZpProgram zp_program(ZpTrace *trace, ZpBlockRegime regime);
+ZpTensor *zp_program_parameter(const ZpProgram *program, int rank, const gint64 *sizes);
+ZpTensor *zp_program_constant(const ZpProgram *program, int element_bytes, int rank,
+                              const gint64 *sizes);
+/* F.linear with a new weight [out, in] and a bias if asked; autocast casts all three. */
+ZpTensor *zp_program_linear(const ZpProgram *program, ZpTensor *a, gint64 out, gboolean bias);
+/* The dtype of products, where autocast would cast. */
+ZpTensor *zp_program_cast(const ZpProgram *program, ZpTensor *a);
+ZpTensor *zp_program_cast_weight(const ZpProgram *program, ZpTensor *weight);
+ZpTensor *zp_program_cast32(const ZpProgram *program, ZpTensor *a);
+ZpTensor *zp_program_norm(const ZpProgram *program, ZpBlockNorm norm, ZpTensor *a, gint64 width);
+ZpTensor *zp_program_layer_norm(const ZpProgram *program, gboolean cpu, ZpTensor *a, gint64 width);
+ZpTensor *zp_program_dropout(const ZpProgram *program, gboolean on, gboolean cpu, ZpTensor *a);
+ZpTensor *zp_program_activation(const ZpProgram *program, ZpBlockActivation kind, ZpTensor *a);
+/* The norm of T5: the fp32 copy serves the variance alone. */
+ZpTensor *zp_program_t5_norm(const ZpProgram *program, ZpTensor *a, gint64 width);
+/* From the normed input to the output projection. */
+ZpTensor *zp_program_attention(const ZpProgram *program, const ZpActivationBlock *block,
+                               ZpTensor *a);
+/* source NULL: self-attention. */
+ZpTensor *zp_program_t5_attention(const ZpProgram *program, const ZpActivationBlock *block,
+                                  ZpTensor *a, ZpTensor *source);
+ZpTensor *zp_program_experts(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a);
+ZpTensor *zp_program_block(ZpTrace *trace, ZpTensor *input, gconstpointer block);
+
+/* --- measuring (activation.c) --- */
+ZpTensor *zp_program_entry(ZpTrace *trace, ZpBlockRegime regime, gint64 batch, gint64 tokens,
+                           gint64 hidden);
+/* What the forward left; drops the caller's reference to the input. */
+void zp_program_note_forward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTensor *input);
+/* Runs the backward; takes the references to the root and to its gradient. */
+void zp_program_note_backward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTraceNode *root,
+                              ZpTensor *grad);

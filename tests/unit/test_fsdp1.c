@@ -1,0 +1,153 @@
+/* The fsdp1 runtime: record_stream and the rate limiter in time, and the product's path. */
+#include "models/runtimes/fsdp1.h"
+
+#include "fsdp_fixture.h"
+#include "job_fixture.h"
+#include "sim/allocator.h"
+#include "sim/player.h"
+
+typedef struct {
+    JobFixture fixture;
+    ZpFsdp settings;
+    ZpUnits *units;
+    ZpTape *tape;
+} Case;
+
+/* Eight layers; a gather takes about as long as a layer computes. */
+static void
+case_init(Case *c)
+{
+    *c = (Case){.settings = *zp_fsdp_defaults()};
+    job_fixture_init(&c->fixture, 4000000, 8);
+    c->fixture.job.optimizer = &c->fixture.optimizer;
+    c->fixture.job.fsdp = &c->settings;
+    c->fixture.job.precision.parameter = ZP_DTYPE_FP32;
+    c->fixture.job.precision.master = ZP_DTYPE_NONE;
+    c->fixture.job.precision.reduce = ZP_DTYPE_FP32;
+    c->units = zp_wrapping_apply(c->fixture.model, &c->fixture.job.zero);
+    c->tape = zp_tape_new(zp_vocabulary_get());
+}
+
+static void
+case_clear(Case *c)
+{
+    job_fixture_clear(&c->fixture);
+    zp_wrapping_free(c->units);
+    zp_tape_free(c->tape);
+}
+
+static void
+compile(Case *c)
+{
+    g_autoptr(GError) error = NULL;
+    zp_tape_clear(c->tape);
+    g_assert_true(zp_runtime_fsdp1.compile(&c->fixture.job, c->units, c->tape, &error));
+    g_assert_no_error(error);
+    g_assert_true(zp_tape_check(c->tape, TRUE, ZP_CLASSES_PERSISTENT, &error));
+    g_assert_no_error(error);
+}
+
+static ZpAllocatorResult
+play(Case *c)
+{
+    ZpAllocatorConfig rules = {.outside_classes = 1u << ZP_CLASS_RUNTIME};
+    g_autoptr(ZpAllocator) allocator = zp_allocator_new(c->tape, &rules);
+    ZpObserver observer = zp_allocator_observer(allocator);
+    ZpPlayConfig config = {.n_ranks = 1, .observer = &observer};
+    g_auto(ZpPlayResult) result = {0};
+    g_autoptr(GError) error = NULL;
+    g_assert_true(zp_player_play(c->tape, &config, &result, &error));
+    return *zp_allocator_result(allocator);
+}
+
+/* Frees are held back by record_stream: active exceeds allocated.  Without the limiter the host
+ * runs ahead and more units wait; what is allocated in host order is the same. */
+static void
+test_limiter(void)
+{
+    Case c;
+    case_init(&c);
+    compile(&c);
+    ZpAllocatorResult limited = play(&c);
+    g_assert_cmpint(limited.n_deferred, >, 0);
+    g_assert_cmpint(limited.peak.active_bytes, >, limited.peak.allocated_bytes);
+    c.settings.limit_all_gathers = FALSE;
+    compile(&c);
+    ZpAllocatorResult free_running = play(&c);
+    g_assert_cmpint(free_running.peak.allocated_bytes, ==, limited.peak.allocated_bytes);
+    g_assert_cmpint(free_running.peak.active_bytes, >, limited.peak.active_bytes);
+    g_assert_cmpint(free_running.peak.reserved_bytes, >, limited.peak.reserved_bytes);
+    case_clear(&c);
+}
+
+/* fsdp2 holds references instead: nothing is ever deferred. */
+static void
+test_fsdp2_defers_nothing(void)
+{
+    Case c;
+    case_init(&c);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(zp_runtime_fsdp2.compile(&c.fixture.job, c.units, c.tape, &error));
+    ZpAllocatorResult result = play(&c);
+    g_assert_cmpint(result.n_deferred, ==, 0);
+    g_assert_cmpint(result.peak.active_bytes, ==, result.peak.allocated_bytes);
+    case_clear(&c);
+}
+
+static int
+count_ops(const Case *c, ZpTapeOp op)
+{
+    int n = 0;
+    for (gint32 i = 0; i < c->tape->n_instrs; i++)
+        n += c->tape->instrs[i].op == op;
+    return n;
+}
+
+/* Every freed unit records an event, and from the third gather on the host waits for one. */
+static void
+test_syncs(void)
+{
+    Case c;
+    case_init(&c);
+    compile(&c);
+    int limited = count_ops(&c, ZP_TAPE_SYNC);
+    g_assert_cmpint(limited, >=, 8 - 2);
+    c.settings.limit_all_gathers = FALSE;
+    compile(&c);
+    g_assert_cmpint(count_ops(&c, ZP_TAPE_SYNC), ==, 0);
+    case_clear(&c);
+}
+
+static void
+test_combinations(void)
+{
+    Case c;
+    case_init(&c);
+    static const int stages[] = {0, 2, 3};
+    for (int i = 0; i < 3 * 128; i++) {
+        int bits = i / 3;
+        c.fixture.job.zero.stage = stages[i % 3];
+        c.fixture.job.training.accumulation = 1 + (bits & 1);
+        c.settings.sync_every_micro_batch = bits & 2;
+        c.settings.use_orig_params = bits & 4;
+        c.settings.next_forward_prefetch = bits & 8;
+        c.settings.prefetch = (ZpFsdpPrefetch)(i % 3);
+        c.fixture.job.world.shard_group = bits & 16 ? 2 : 8;
+        c.settings.set_to_none = bits & 32;
+        c.fixture.job.training.checkpointing =
+            bits & 64 ? ZP_CHECKPOINTING_FULL : ZP_CHECKPOINTING_NONE;
+        compile(&c);
+    }
+    case_clear(&c);
+}
+
+int
+main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/fsdp1/limiter", test_limiter);
+    g_test_add_func("/fsdp1/fsdp2-defers-nothing", test_fsdp2_defers_nothing);
+    g_test_add_func("/fsdp1/syncs", test_syncs);
+    g_test_add_func("/fsdp1/combinations", test_combinations);
+    return g_test_run();
+}
