@@ -168,6 +168,10 @@ part_of_step(const Outcome *o, const char *group, const char *member, Figure *fi
         set(figure, FIGURE_BYTES, role < 0 ? NAN : outcome_made(o, role));
         return role >= 0;
     }
+    if (outcome_life(o, group, member, &value)) {
+        set(figure, FIGURE_BYTES, value);
+        return TRUE;
+    }
     if (class_id < 0)
         return FALSE;
     if (g_str_equal(group, "peak"))

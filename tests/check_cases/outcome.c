@@ -1,5 +1,7 @@
 #include "tests/check_cases/outcome.h"
 
+#include "models/runtimes/deepspeed_lifecycle.h"
+
 #include <string.h>
 
 static char **
@@ -141,4 +143,33 @@ outcome_traffic(const Outcome *outcome, const char *what, const char *kind, doub
             *value += (double)(what[0] == 'b' ? traffic->bytes : traffic->wire_bytes);
     }
     return known;
+}
+
+gboolean
+outcome_life(const Outcome *outcome, const char *life, const char *what, double *value)
+{
+    const ZpJob *job = &outcome->scenario->job;
+    for (int l = 0; g_str_equal(job->runtime, "deepspeed") && l < ZP_DS_N_LIVES; l++) {
+        if (!is_called(zp_ds_life_name((ZpDsLife)l), life))
+            continue;
+        g_autoptr(ZpTape) scratch = zp_tape_new(zp_vocabulary_get());
+        ZpDsLifePeaks peaks;
+        if (!zp_ds_lifecycle_peaks(job, (ZpDsLife)l, scratch, &peaks, NULL))
+            return FALSE;
+        const struct {
+            const char *name;
+            gint64 bytes;
+        } figures[] = {
+            {"device", peaks.device_peak_bytes},
+            {"host", peaks.host_peak_bytes},
+            {"device_after", peaks.device_after_bytes},
+            {"host_after", peaks.host_after_bytes},
+        };
+        for (gsize f = 0; f < G_N_ELEMENTS(figures); f++)
+            if (g_str_equal(figures[f].name, what)) {
+                *value = (double)figures[f].bytes;
+                return TRUE;
+            }
+    }
+    return FALSE;
 }

@@ -29,3 +29,7 @@ double outcome_largest(const Outcome *outcome, int class_id);
 double outcome_made(const Outcome *outcome, int role);
 /* what: "count", "bytes" or "wire" of a kind of work, or of "reduction". */
 gboolean outcome_traffic(const Outcome *outcome, const char *what, const char *kind, double *value);
+
+/* Peaks of a life beside the step (models/runtimes/deepspeed_lifecycle.h): "device", "host",
+ * "device_after" or "host_after". */
+gboolean outcome_life(const Outcome *outcome, const char *life, const char *what, double *value);
