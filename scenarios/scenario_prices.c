@@ -26,6 +26,47 @@ read_file(ZpScenarioResolve *resolve, const char *name)
     resolve->scenario->job.device.calibration = state->calibration;
 }
 
+/* A default that is written out says nothing: a dump must load to what it came from. */
+static gboolean
+says_something(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    const ZpSchemaKey *key = zp_schema_key(id);
+    ZpSchemaValue fallback = {0};
+    if (!zp_scenario_resolve_given(resolve, id))
+        return FALSE;
+    return key->rule != NULL || !zp_schema_parse(key, key->fallback, &fallback, NULL) ||
+           !zp_schema_value_equal(key, &fallback, &resolve->state->effective[id].value);
+}
+
+static gboolean
+any_given(const ZpScenarioResolve *resolve, const ZpSchemaId *keys, gsize n)
+{
+    for (gsize k = 0; k < n; k++) {
+        if (says_something(resolve, keys[k]))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+void
+zp_scenario_derive_prices(ZpScenarioResolve *resolve)
+{
+    static const ZpSchemaId roofline[] = {ZP_KEY_FLOPS, ZP_KEY_FLOPS_EFFICIENCY,
+                                          ZP_KEY_MEMORY_BANDWIDTH, ZP_KEY_MEMORY_EFFICIENCY};
+    static const ZpSchemaId simple[] = {ZP_KEY_LINK_EFFICIENCY, ZP_KEY_LINK_LATENCY,
+                                        ZP_KEY_NETWORK_EFFICIENCY, ZP_KEY_NETWORK_LATENCY};
+    ZpScenarioEffective *calibration = &resolve->state->effective[ZP_KEY_CALIBRATION];
+    if (!zp_scenario_resolve_given(resolve, ZP_KEY_CALIBRATION)) {
+        gboolean none = any_given(resolve, roofline, G_N_ELEMENTS(roofline)) ||
+                        resolve->gpu == NULL || zp_calibration_find(resolve->gpu->name) == NULL;
+        calibration->value.text = (char *)(gpointer)(none ? "none" : "built-in");
+        calibration->source = ZP_SCENARIO_AUTO;
+    }
+    gboolean plain = any_given(resolve, simple, G_N_ELEMENTS(simple));
+    zp_scenario_resolve_put(resolve, ZP_KEY_COLLECTIVES,
+                            plain ? ZP_COLLECTIVES_SIMPLE : ZP_COLLECTIVES_MEASURED, NULL);
+}
+
 static void
 set_calibration(ZpScenarioResolve *resolve)
 {

@@ -287,7 +287,9 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("Share of that bandwidth that kernels achieve", "0.85")),
     ROW(KERNEL_LATENCY, "device", "kernel_latency", TIME, BY("4 us"), TO(device.kernel_latency_ps),
         MEANS("Time of an empty kernel on the device (assumed)", "4 us")),
-    ROW(CALIBRATION, "device", "calibration", TEXT, BY("none"),
+    ROW(CALIBRATION, "device", "calibration", TEXT,
+        AUTO("built-in; none where flops, flops_efficiency, memory_bandwidth or memory_efficiency "
+             "is given, or nothing was measured on the GPU"),
         MEANS(
             "Measured constants that price layers by their shapes: built-in (the GPU's), a file of "
             "`zeropeak calibrate`, or none (a roofline of the figures above)",
@@ -329,7 +331,8 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS(
             "Fixed time of a collective between nodes (fits of public measurements: 42 to 364 us)",
             "80 us")),
-    ROW(COLLECTIVES, "node", "collectives", ENUM(collectives), BY("simple"),
+    ROW(COLLECTIVES, "node", "collectives", ENUM(collectives),
+        AUTO("measured; simple where an efficiency or latency of [node] is given"),
         MEANS("How collectives are priced", "measured")),
     ROW(ALGORITHM, "node", "algorithm", ENUM(algorithms), BY("nccl"), TO(network.algorithm),
         MEANS("Which algorithm they run where the price follows it (fitted, measured)", "ring")),
