@@ -41,6 +41,8 @@ zp_program_note_backward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTraceNode *
     bytes->backward_peak_bytes = trace->peak;
     bytes->backward_peak_with_gradients_bytes = trace->peak_all;
     bytes->backward_peak_at = trace->peak_at;
+    bytes->flash_workspace_bytes = trace->workspace;
+    bytes->backward_peak_with_workspace_bytes = MAX(trace->peak, trace->workspace_peak);
     for (guint i = 0; i < trace->gradients->len; i++) {
         const ZpTensor *gradient = trace->gradients->pdata[i];
         if (gradient->storage->class == ZP_TRACE_PARAMETER_GRAD)
@@ -48,8 +50,20 @@ zp_program_note_backward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTraceNode *
     }
 }
 
+/* What one rank holds of the block. */
+static ZpActivationBlock
+cut_block(const ZpActivationBlock *whole)
+{
+    ZpActivationBlock block = *whole;
+    gint64 ways = MAX(block.tensor_parallel, 1);
+    block.heads /= ways;
+    block.kv_heads = MAX(block.kv_heads / ways, 1);
+    block.ffn /= ways;
+    return block;
+}
+
 ZpActivationBytes
-zp_activation_measure_block(const ZpActivationBlock *block)
+zp_activation_measure_block(const ZpActivationBlock *whole)
 {
     static const ZpTraceRecompute policies[] = {
         [ZP_KEEP_ALL] = ZP_RECOMPUTE_NONE,
@@ -62,11 +76,13 @@ zp_activation_measure_block(const ZpActivationBlock *block)
     };
     ZpTrace trace;
     ZpActivationBytes bytes = {0};
+    ZpActivationBlock cut = cut_block(whole), *block = &cut;
+    gint64 ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
     zp_trace_init(&trace);
     if (block->gradients_by_shape)
         trace.parameter_shapes = g_array_new(FALSE, FALSE, sizeof(ZpTraceShape));
     ZpTensor *input =
-        zp_program_entry(&trace, block->regime, block->batch, block->tokens, block->hidden);
+        zp_program_entry(&trace, block->regime, block->batch, block->tokens / ways, block->hidden);
     ZpTensor *output =
         zp_trace_checkpoint(&trace, policies[block->policy], zp_program_block, input, block);
     zp_program_note_forward(&bytes, &trace, input);

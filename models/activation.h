@@ -75,6 +75,12 @@ typedef struct {
     /* Counts in backward every tensor of a parameter's shape as a gradient of one, as the program
      * did that measured the reference cases; by default only what becomes one. */
     gboolean gradients_by_shape;
+    /* Megatron's cuts, 0 or 1: none.  Tensor parallelism divides heads, key heads (at least one a
+     * rank) and the MLP's width, and leaves whole what all ranks repeat: norms, residual, dropout
+     * after a branch.  Sequence parallelism divides those by tokens.  Context parallelism is the
+     * caller's: give the rank's tokens. */
+    gint64 tensor_parallel;
+    gboolean sequence_parallel;
     gint64 batch, tokens; /* b, s */
     gint64 hidden, heads, kv_heads, head_size, ffn;
     gint64 expert_count, chosen_experts; /* E, k */
@@ -110,8 +116,38 @@ typedef struct {
     gint64 backward_peak_bytes;                /* absolute, without gradients of parameters */
     gint64 backward_peak_with_gradients_bytes; /* and copies */
     gint64 parameter_gradient_bytes;
+    /* Not measured but read in flash attention's source: what its backward allocates inside the
+     * kernel on CUDA, and the backward peak with it. */
+    gint64 flash_workspace_bytes, backward_peak_with_workspace_bytes;
     const char *forward_peak_at, *backward_peak_at; /* operators; static strings */
 } ZpActivationBytes;
 
+/* Sizes that are positive where the family needs them and divide where they are cut; the message
+ * names the field.  What follows takes checked blocks. */
+gboolean zp_activation_check(const ZpActivationBlock *block, GError **error);
 ZpActivationBytes zp_activation_measure_block(const ZpActivationBlock *block);
 ZpActivationBytes zp_activation_measure_loss(const ZpActivationLoss *loss);
+
+/* One block or loss as costs of a layer: what stays is exact in tokens (t = b s) and pairs (b s^2);
+ * transients are bytes at the description's sizes, since a peak is the largest of several forms.
+ * The three policies are those of ZpModelLayer: nothing recomputed, the description's own policy,
+ * the input alone.  All per rank. */
+typedef struct {
+    gint64 kept_bytes_per_token, kept_bytes_per_pair, kept_bytes;
+    gint64 selective_bytes_per_token, selective_bytes_per_pair, selective_bytes;
+    gint64 input_bytes_per_token;
+    /* Above what was live before and what the layer itself leaves; the output is part of it. */
+    gint64 forward_transient_bytes;
+    /* Above all that is kept; the gradient of the output is part of it. */
+    gint64 backward_transient_bytes;
+    /* The same under the description's policy; backward counts what is recomputed. */
+    gint64 selective_forward_transient_bytes, selective_backward_transient_bytes;
+} ZpActivationLayer;
+
+ZpActivationLayer zp_activation_layer(const ZpActivationBlock *block);
+/* Policies other than none do not apply: selective figures equal the others. */
+ZpActivationLayer zp_activation_loss_layer(const ZpActivationLoss *loss);
+
+typedef enum { ZP_ACTIVATION_ERROR_SIZE } ZpActivationError;
+#define ZP_ACTIVATION_ERROR (zp_activation_error_quark())
+GQuark zp_activation_error_quark(void);

@@ -128,7 +128,8 @@ static ZpTensor *
 project(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, gint64 heads,
         gboolean bias, gboolean normed)
 {
-    ZpTensor *wide = zp_take(zp_program_linear(program, a, heads * block->head_size, bias));
+    ZpTensor *wide =
+        zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, heads * block->head_size, bias));
     if (!normed)
         return to_heads(program, block, wide, heads);
     gint64 sizes[] = {block->batch, block->tokens, heads, block->head_size};
@@ -142,13 +143,13 @@ fused_projection_attention(const ZpProgram *program, const ZpActivationBlock *bl
 {
     ZpTensor *parts[ZP_TRACE_OUTPUTS] = {NULL};
     g_autoptr(ZpTensor) qkv =
-        zp_program_linear(program, a, 3 * block->heads * block->head_size, TRUE);
+        zp_program_linear(program, ZP_LINEAR_COLUMN, a, 3 * block->heads * block->head_size, TRUE);
     zp_split(program->trace, qkv, 2, block->heads * block->head_size, parts);
     g_autoptr(ZpTensor) query = to_heads(program, block, zp_take(parts[0]), block->heads);
     g_autoptr(ZpTensor) key = to_heads(program, block, zp_take(parts[1]), block->heads);
     g_autoptr(ZpTensor) value = to_heads(program, block, zp_take(parts[2]), block->heads);
     g_autoptr(ZpTensor) output = attend(program, block, query, key, value);
-    rebind(&output, zp_program_linear(program, output, block->hidden, TRUE));
+    rebind(&output, zp_program_linear(program, ZP_LINEAR_ROW, output, block->hidden, TRUE));
     return zp_program_dropout(program, block->dropout, block->cpu_kernels, output);
 }
 
@@ -166,7 +167,9 @@ zp_program_attention(const ZpProgram *program, const ZpActivationBlock *block, Z
         rebind(&key, rotate(program, block, key));
     }
     g_autoptr(ZpTensor) output = attend(program, block, query, key, value);
-    return zp_program_linear(program, output, block->hidden, bias);
+    rebind(&output, zp_program_linear(program, ZP_LINEAR_ROW, output, block->hidden, bias));
+    gboolean drop = block->dropout && block->family == ZP_BLOCK_PARALLEL;
+    return zp_program_dropout(program, drop, block->cpu_kernels, output);
 }
 
 ZpTensor *
@@ -190,5 +193,5 @@ zp_program_t5_attention(const ZpProgram *program, const ZpActivationBlock *block
            zp_program_dropout(program, block->attention_dropout, block->cpu_kernels, weights));
     ZpTensor *output = zp_take(zp_matmul(trace, weights, value));
     g_autoptr(ZpTensor) joined = from_heads(program, block, output);
-    return zp_program_linear(program, joined, block->hidden, FALSE);
+    return zp_program_linear(program, ZP_LINEAR_ROW, joined, block->hidden, FALSE);
 }

@@ -5,21 +5,21 @@ static ZpTensor *
 gated_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
     ZpTrace *trace = program->trace;
-    g_autoptr(ZpTensor) gate = zp_program_linear(program, a, block->ffn, FALSE);
+    g_autoptr(ZpTensor) gate = zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, FALSE);
     ZpTensor *opened = zp_take(zp_program_activation(program, block->activation, gate));
     g_clear_pointer(&gate, zp_tensor_unref);
-    ZpTensor *up = zp_take(zp_program_linear(program, a, block->ffn, FALSE));
+    ZpTensor *up = zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, FALSE));
     g_autoptr(ZpTensor) inner = zp_mul(trace, opened, up);
-    return zp_program_linear(program, inner, block->hidden, FALSE);
+    return zp_program_linear(program, ZP_LINEAR_ROW, inner, block->hidden, FALSE);
 }
 
 static ZpTensor *
 plain_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
-    g_autoptr(ZpTensor) wide = zp_program_linear(program, a, block->ffn, TRUE);
+    g_autoptr(ZpTensor) wide = zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, TRUE);
     g_autoptr(ZpTensor) inner = zp_program_activation(program, block->activation, wide);
     g_clear_pointer(&wide, zp_tensor_unref);
-    return zp_program_linear(program, inner, block->hidden, TRUE);
+    return zp_program_linear(program, ZP_LINEAR_ROW, inner, block->hidden, TRUE);
 }
 
 static ZpTensor *
@@ -89,7 +89,9 @@ parallel(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *inp
     g_autoptr(ZpTensor) normed =
         zp_program_layer_norm(program, block->cpu_kernels, input, block->hidden);
     g_autoptr(ZpTensor) attention = zp_program_attention(program, block, normed);
-    g_autoptr(ZpTensor) mlp = plain_mlp(program, block, normed);
+    g_autoptr(ZpTensor) raw = plain_mlp(program, block, normed);
+    g_autoptr(ZpTensor) mlp = dropped(program, block, raw);
+    g_clear_pointer(&raw, zp_tensor_unref);
     ZpTensor *branches = zp_take(zp_add(program->trace, attention, mlp));
     return zp_add(program->trace, branches, input);
 }
@@ -120,18 +122,18 @@ static ZpTensor *
 t5_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
     ZpTrace *trace = program->trace;
-    g_autoptr(ZpTensor) wide = zp_program_linear(program, a, block->ffn, FALSE);
+    g_autoptr(ZpTensor) wide = zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, FALSE);
     g_autoptr(ZpTensor) inner = zp_program_activation(program, block->activation, wide);
     g_clear_pointer(&wide, zp_tensor_unref);
     if (block->activation != ZP_BLOCK_RELU) {
         g_autoptr(ZpTensor) opened = g_steal_pointer(&inner);
-        ZpTensor *up = zp_take(zp_program_linear(program, a, block->ffn, FALSE));
+        ZpTensor *up = zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, FALSE));
         inner = zp_mul(trace, opened, up);
     }
     ZpTensor *kept = dropped(program, block, inner);
     zp_tensor_unref(inner);
     inner = kept;
-    return zp_program_linear(program, inner, block->hidden, FALSE);
+    return zp_program_linear(program, ZP_LINEAR_ROW, inner, block->hidden, FALSE);
 }
 
 typedef ZpTensor *(*Branch)(const ZpProgram *, const ZpActivationBlock *, ZpTensor *);
@@ -145,7 +147,7 @@ t5_self(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 static ZpTensor *
 t5_cross(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
-    gint64 sizes[] = {block->batch, block->tokens, block->hidden};
+    gint64 sizes[] = {block->batch, block->tokens / program->sequence_ways, block->hidden};
     g_autoptr(ZpTensor) encoder = zp_program_constant(program, program->residual_bytes, 3, sizes);
     return zp_program_t5_attention(program, block, a, encoder);
 }
@@ -180,6 +182,7 @@ zp_program_block(ZpTrace *trace, ZpTensor *input, gconstpointer data)
 {
     const ZpActivationBlock *block = data;
     ZpProgram program = zp_program(trace, block->regime);
+    program.sequence_ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
     switch (block->family) {
     case ZP_BLOCK_GPT2:
         return gpt2(&program, block, input);

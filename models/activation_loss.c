@@ -11,23 +11,23 @@ typedef struct {
 
 /* LossNLL.cpp, cross_entropy_loss_label_smoothing, from the log-probabilities on. */
 static ZpTensor *
-smooth(ZpTrace *trace, ZpTensor *logs, ZpTensor *target)
+smooth(ZpTrace *trace, gboolean summed, ZpTensor *logs, ZpTensor *target)
 {
     g_autoptr(ZpTensor) nll = zp_nll_loss(trace, logs, target);
     g_autoptr(ZpTensor) spread = zp_neg(trace, zp_take(zp_sum_rows(trace, logs)));
     g_autoptr(ZpTensor) mask = zp_plain(trace, "eq", &target->shape, 1);
     g_autoptr(ZpTensor) filled = zp_masked_fill_in_place(trace, spread, mask);
     g_clear_pointer(&spread, zp_tensor_unref);
-    g_autoptr(ZpTensor) mean = NULL;
-    {
+    g_autoptr(ZpTensor) spread_loss = zp_sum_all(trace, filled);
+    if (!summed) {
         ZpTraceShape scalar = zp_shape(0, NULL);
-        g_autoptr(ZpTensor) total = zp_sum_all(trace, filled);
+        g_autoptr(ZpTensor) total = g_steal_pointer(&spread_loss);
         g_autoptr(ZpTensor) counted = zp_plain(trace, "logical_not", &target->shape, 1);
         g_autoptr(ZpTensor) count = zp_plain(trace, "sum", &scalar, COUNT_BYTES);
-        mean = zp_divide(trace, total, count);
+        spread_loss = zp_divide(trace, total, count);
     }
     g_autoptr(ZpTensor) left = zp_scale(trace, nll);
-    g_autoptr(ZpTensor) right = zp_scale(trace, mean);
+    g_autoptr(ZpTensor) right = zp_scale(trace, spread_loss);
     return zp_add(trace, left, right);
 }
 
@@ -42,7 +42,8 @@ cross_entropy(const ZpProgram *program, const ZpActivationLoss *loss, ZpTensor *
     g_autoptr(ZpTensor) rows = zp_reshape(trace, logits, 2, (gint64[]){count, width});
     g_autoptr(ZpTensor) wide = zp_program_cast32(program, rows);
     g_autoptr(ZpTensor) logs = zp_log_softmax(trace, wide);
-    return loss->label_smoothing ? smooth(trace, logs, target) : zp_nll_loss(trace, logs, target);
+    return loss->label_smoothing ? smooth(trace, loss->kind >= ZP_LOSS_CHUNKS, logs, target)
+                                 : zp_nll_loss(trace, logs, target);
 }
 
 static ZpTensor *
@@ -174,7 +175,8 @@ run(ZpTrace *trace, ZpTensor *input, const ZpActivationLoss *loss, Head *head, Z
         head->matrix = zp_program_cast(&program, weight);
         return loss_of_chunks(&program, loss, normed, head);
     }
-    g_autoptr(ZpTensor) logits = zp_program_linear(&program, normed, loss->vocabulary, FALSE);
+    g_autoptr(ZpTensor) logits =
+        zp_program_linear(&program, ZP_LINEAR_WHOLE, normed, loss->vocabulary, FALSE);
     if (loss->soft_cap) {
         rebind(&logits, zp_scale(trace, logits));
         rebind(&logits, zp_tanh(trace, logits));

@@ -28,8 +28,8 @@ route(Mixture *mixture, ZpTensor *a)
     ZpTrace *trace = program->trace;
     gint64 sizes[] = {block->batch * block->tokens, block->hidden};
     mixture->rows = zp_reshape(trace, a, 2, sizes);
-    ZpTensor *logits =
-        zp_take(zp_program_linear(program, mixture->rows, block->expert_count, FALSE));
+    ZpTensor *logits = zp_take(
+        zp_program_linear(program, ZP_LINEAR_WHOLE, mixture->rows, block->expert_count, FALSE));
     mixture->probabilities = zp_softmax(trace, zp_take(zp_to(trace, logits, 4)));
     g_autoptr(ZpTensor) values =
         zp_topk(trace, mixture->probabilities, block->chosen_experts, &mixture->chosen);
@@ -110,12 +110,15 @@ run_expert(const Mixture *mixture, gint64 count, ZpTensor **output)
     g_autoptr(ZpTensor) token = integers(program, "zeros", 1, &count);
     g_autoptr(ZpTensor) slot = integers(program, "zeros", 1, &count);
     g_autoptr(ZpTensor) gathered = zp_index(trace, mixture->rows, token, NULL);
-    g_autoptr(ZpTensor) gate = zp_program_linear(program, gathered, block->ffn, FALSE);
+    g_autoptr(ZpTensor) gate =
+        zp_program_linear(program, ZP_LINEAR_WHOLE, gathered, block->ffn, FALSE);
     ZpTensor *opened = zp_take(zp_program_activation(program, block->activation, gate));
     g_clear_pointer(&gate, zp_tensor_unref);
-    ZpTensor *up = zp_take(zp_program_linear(program, gathered, block->ffn, FALSE));
+    ZpTensor *up =
+        zp_take(zp_program_linear(program, ZP_LINEAR_WHOLE, gathered, block->ffn, FALSE));
     g_autoptr(ZpTensor) inner = zp_mul(trace, opened, up);
-    ZpTensor *down = zp_take(zp_program_linear(program, inner, block->hidden, FALSE));
+    ZpTensor *down =
+        zp_take(zp_program_linear(program, ZP_LINEAR_WHOLE, inner, block->hidden, FALSE));
     g_clear_pointer(&inner, zp_tensor_unref);
     ZpTensor *share = zp_take(slot ? zp_index(trace, mixture->weights, token, slot) : NULL);
     ZpTensor *column = zp_take(zp_reshape(trace, share, 2, (gint64[]){count, 1}));

@@ -59,6 +59,12 @@ ZpTensor *zp_divide(ZpTrace *trace, ZpTensor *a, ZpTensor *divisor); /* no gradi
 /* A tensor of no history: comparisons, integer results. */
 ZpTensor *zp_plain(ZpTrace *trace, const char *name, const ZpTraceShape *shape, int element_bytes);
 
+/* --- sequence parallelism (activation_ops_parallel.c) --- */
+/* A product over all tokens of an input [b, s / ways, in]: gathered for the product alone. */
+ZpTensor *zp_gathered_linear(ZpTrace *trace, ZpTensor *a, ZpTensor *weight, ZpTensor *bias,
+                             gint64 ways);
+ZpTensor *zp_reduce_scatter(ZpTrace *trace, ZpTensor *a, gint64 ways);
+
 /* --- rows by index (activation_ops_index.c) --- */
 /* second NULL: one index tensor over the first dimension; else two over the first two. */
 ZpTensor *zp_index(ZpTrace *trace, ZpTensor *a, ZpTensor *first, ZpTensor *second);

@@ -116,6 +116,20 @@ heads_inside(ZpOperation *operation, const ZpTraceShape *shape, int element_byte
     return tensor;
 }
 
+/* What flash attention's backward allocates inside the kernel on CUDA (flash_api.cpp, mha_bwd):
+ * softmax_d and dq_accum in fp32 over rounded tokens and head size, and gradients of keys and
+ * values for all query heads where there are fewer key heads. */
+static gint64
+flash_workspace(const ZpTraceShape *query, const ZpTraceShape *key, int element_bytes)
+{
+    gint64 d = query->size[3], tokens = (query->size[2] + 127) / 128 * 128;
+    gint64 rounded = d <= 128 ? (d + 31) / 32 * 32 : (d + 63) / 64 * 64;
+    gint64 bytes = 4 * query->size[0] * query->size[1] * tokens * (1 + rounded);
+    if (key->size[1] < query->size[1])
+        bytes += 2 * zp_shape_elements(query) * element_bytes;
+    return bytes;
+}
+
 static void
 attention_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
 {
@@ -125,6 +139,13 @@ attention_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor
         results[i] = node->number[0] == ZP_KERNEL_EFFICIENT
                          ? heads_inside(&operation, &node->input_shape[i], node->input_bytes[i])
                          : like(&operation, node->saved[i].tensor);
+    if (node->number[0] == ZP_KERNEL_FLASH) {
+        gint64 workspace =
+            flash_workspace(&node->input_shape[0], &node->input_shape[1], node->input_bytes[0]);
+        trace->workspace = MAX(trace->workspace, workspace);
+        trace->workspace_peak =
+            MAX(trace->workspace_peak, trace->live[ZP_TRACE_ACTIVATION] + workspace);
+    }
     zp_operation_end(&operation, NULL);
 }
 

@@ -8,6 +8,7 @@ zp_program(ZpTrace *trace, ZpBlockRegime regime)
         .compute_bytes = regime == ZP_REGIME_FP32 ? 4 : 2,
         .residual_bytes = regime == ZP_REGIME_BF16 ? 2 : 4,
         .autocast = regime == ZP_REGIME_AMP,
+        .sequence_ways = 1,
     };
 }
 
@@ -52,7 +53,7 @@ zp_program_cast_weight(const ZpProgram *program, ZpTensor *weight)
 }
 
 ZpTensor *
-zp_program_linear(const ZpProgram *program, ZpTensor *a, gint64 out, gboolean bias)
+zp_program_linear(const ZpProgram *program, ZpLinearCut cut, ZpTensor *a, gint64 out, gboolean bias)
 {
     if (!a || program->trace->stopped)
         return zp_linear(program->trace, a, NULL, NULL);
@@ -62,7 +63,12 @@ zp_program_linear(const ZpProgram *program, ZpTensor *a, gint64 out, gboolean bi
     g_autoptr(ZpTensor) input = zp_program_cast(program, a);
     g_autoptr(ZpTensor) matrix = zp_program_cast_weight(program, weight);
     g_autoptr(ZpTensor) shift = bias ? zp_program_cast_weight(program, offset) : NULL;
-    return zp_linear(program->trace, input, matrix, shift);
+    if (cut == ZP_LINEAR_COLUMN && program->sequence_ways > 1)
+        return zp_gathered_linear(program->trace, input, matrix, shift, program->sequence_ways);
+    ZpTensor *result = zp_linear(program->trace, input, matrix, shift);
+    if (cut == ZP_LINEAR_ROW && program->sequence_ways > 1)
+        return zp_reduce_scatter(program->trace, zp_take(result), program->sequence_ways);
+    return result;
 }
 
 static ZpTensor *

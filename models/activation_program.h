@@ -9,14 +9,19 @@ typedef struct {
     int compute_bytes;  /* of products */
     int residual_bytes; /* of the residual, the weights and the tables */
     gboolean autocast;
+    gint64 sequence_ways; /* ranks that share the tokens outside of split products; 1: none */
 } ZpProgram;
+
+/* How tensor parallelism cuts a product: not, its output, or its input (then summed over ranks). */
+typedef enum { ZP_LINEAR_WHOLE, ZP_LINEAR_COLUMN, ZP_LINEAR_ROW } ZpLinearCut;
 
 ZpProgram zp_program(ZpTrace *trace, ZpBlockRegime regime);
 ZpTensor *zp_program_parameter(const ZpProgram *program, int rank, const gint64 *sizes);
 ZpTensor *zp_program_constant(const ZpProgram *program, int element_bytes, int rank,
                               const gint64 *sizes);
 /* F.linear with a new weight [out, in] and a bias if asked; autocast casts all three. */
-ZpTensor *zp_program_linear(const ZpProgram *program, ZpTensor *a, gint64 out, gboolean bias);
+ZpTensor *zp_program_linear(const ZpProgram *program, ZpLinearCut cut, ZpTensor *a, gint64 out,
+                            gboolean bias);
 /* The dtype of products, where autocast would cast. */
 ZpTensor *zp_program_cast(const ZpProgram *program, ZpTensor *a);
 ZpTensor *zp_program_cast_weight(const ZpProgram *program, ZpTensor *weight);

@@ -90,9 +90,10 @@ struct _ZpTraceNode {
 
 struct _ZpTrace {
     gint64 live[ZP_TRACE_CLASSES];
-    gint64 peak;         /* of activations */
-    gint64 peak_all;     /* of activations, copies and gradients of parameters */
-    const char *peak_at; /* the operator that reached it */
+    gint64 peak;                      /* of activations */
+    gint64 peak_all;                  /* of activations, copies and gradients of parameters */
+    gint64 workspace, workspace_peak; /* of kernels that allocate inside; live included */
+    const char *peak_at;              /* the operator that reached it */
     const char *operator_name;
     guint64 sequence;
     gboolean no_grad;

@@ -43,8 +43,8 @@ pools(const ZpReportRun *run, GString *out)
         const ZpAllocatorPool *pool = g_ptr_array_index(sorted, p);
         if (unused(pool) == 0)
             return;
-        g_string_append_printf(out, "  free in %s's %s blocks: ",
-                               run->tape->streams[pool->stream].name,
+        g_string_append_printf(out,
+                               "  free in %s's %s blocks: ", run->tape->streams[pool->stream].name,
                                pool->small ? "small" : "large");
         zp_format_bytes(out, unused(pool));
         g_string_append_printf(out, " of %d segment%s, largest piece ", pool->n_segments,

@@ -14,12 +14,12 @@
 #include "scenarios/scenario.h"
 #include "tools/manual.h"
 
-G_DEFINE_QUARK(zp - command - error - quark, zp_command_error)
+G_DEFINE_QUARK(zp-command-error-quark, zp_command_error)
 
 static const ZpCommand *const commands[] = {
-    &zp_command_run,    &zp_command_sweep,    &zp_command_plot,
-    &zp_command_ledger, &zp_command_check,    &zp_command_explain,
-    &zp_command_list,   &zp_command_validate, &zp_command_calibrate,
+    &zp_command_run,    &zp_command_sweep,    &zp_command_fit,      &zp_command_plot,
+    &zp_command_ledger, &zp_command_check,    &zp_command_explain,  &zp_command_list,
+    &zp_command_validate, &zp_command_calibrate,
 };
 
 static const ZpCommandExit exits[] = {
@@ -29,7 +29,7 @@ static const ZpCommandExit exits[] = {
     {ZP_EXIT_IO, "a file cannot be read or written, or the disk is full"},
     {ZP_EXIT_DATABASE, "the database is not one of zeropeak's, or is newer than this program"},
     {ZP_EXIT_CHECK, "an accounting check failed: a defect of zeropeak, please report it"},
-    {ZP_EXIT_NO_FIT, "with --require-fit: the simulated peak does not fit the device"},
+    {ZP_EXIT_NO_FIT, "with --require-fit, or nothing fits: the simulated peak exceeds the device"},
     {ZP_EXIT_PLOT, "gnuplot is missing or failed"},
     {ZP_EXIT_INTERRUPTED, "interrupted (Ctrl-C); what was not finished is not in the database"},
 };

@@ -73,6 +73,7 @@ int zp_command_exit_code(const GError *error);
 
 extern const ZpCommand zp_command_run;
 extern const ZpCommand zp_command_sweep;
+extern const ZpCommand zp_command_fit;
 extern const ZpCommand zp_command_plot;
 extern const ZpCommand zp_command_ledger;
 extern const ZpCommand zp_command_check;

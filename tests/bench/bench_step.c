@@ -70,6 +70,20 @@ main(void)
         "Llama-2-70B stage 3, 80 blocks, compiled and played: %.3f ms (target 0.300, ratio %.2f), "
         "%d instructions\n",
         ms, ms / 0.3, zp_step_tape(step)->n_instrs);
+    static const char *const runtimes[] = {"ideal", "fsdp1", "fsdp2"};
+    for (gsize r = 0; r < G_N_ELEMENTS(runtimes); r++) {
+        job.runtime = runtimes[r];
+        job.device.allocator = ZP_ALLOCATOR_NONE;
+        double alone = time_steps(step, &job, 100);
+        job.device.allocator = ZP_ALLOCATOR_CACHING;
+        double with = time_steps(step, &job, 100);
+        printf(
+            "the same under %s with the caching allocator: %.3f ms (without: %.3f; target 3.000, "
+            "ratio %.2f)\n",
+            runtimes[r], with, alone, with / 3.0);
+    }
+    job.runtime = "ideal";
+    job.device.allocator = ZP_ALLOCATOR_NONE;
     job.world.ranks = job.world.shard_group = 4096;
     job.simulation.simulated_ranks = 4096;
     job.simulation.jitter_ppm = 20000;

@@ -16,6 +16,8 @@ const char *const case_columns[CASE_COLUMNS] = {
     [CASE_FORWARD_WITH_COPIES] = "fwd_peak_with_param_copies",
     [CASE_PARAMETER_GRADIENTS] = "param_grad_bytes",
     [CASE_BACKWARD_WITH_GRADIENTS] = "bwd_peak_with_param_grads_and_copies",
+    [CASE_FLASH_WORKSPACE] = "derived_cuda_flash_bwd_workspace",
+    [CASE_BACKWARD_WITH_WORKSPACE] = "derived_bwd_peak_with_flash_workspace",
 };
 enum { CSV_WORDS = 7, CSV_COLUMNS = CSV_WORDS + CASE_COLUMNS + 2 };
 
@@ -203,4 +205,6 @@ activation_case_compute(const ActivationCase *item, gint64 *computed, ZpActivati
     computed[CASE_FORWARD_WITH_COPIES] = bytes->forward_peak_with_copies_bytes;
     computed[CASE_PARAMETER_GRADIENTS] = bytes->parameter_gradient_bytes;
     computed[CASE_BACKWARD_WITH_GRADIENTS] = bytes->backward_peak_with_gradients_bytes;
+    computed[CASE_FLASH_WORKSPACE] = bytes->flash_workspace_bytes;
+    computed[CASE_BACKWARD_WITH_WORKSPACE] = bytes->backward_peak_with_workspace_bytes;
 }

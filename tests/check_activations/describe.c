@@ -117,6 +117,9 @@ describe_block(const CaseWords *words, ActivationCase *item, GError **error)
 {
     const char *attention = option(words, "attn", "flash"), *norm = option(words, "norm", "eager");
     gboolean t5 = g_str_has_prefix(words->family, "t5");
+    gboolean cpu = g_str_equal(option(words, "kern", "cuda"), "cpu");
+    if (g_str_equal(norm, "F") && !cpu)
+        norm = "fused"; /* one operator on CUDA */
     item->block = (ZpActivationBlock){
         .family = (ZpBlockFamily)look_up(families, "family", words->family, error),
         .norm = (ZpBlockNorm)look_up(norms, "norm", norm, error),
@@ -132,7 +135,7 @@ describe_block(const CaseWords *words, ActivationCase *item, GError **error)
         .soft_cap = g_str_equal(norm, "gemma"),
         .dropout = is_on(words, "p", "0"),
         .attention_dropout = is_on(words, t5 ? "p" : "pa", "0"),
-        .cpu_kernels = g_str_equal(option(words, "kern", "cuda"), "cpu"),
+        .cpu_kernels = cpu,
         .gradients_by_shape = TRUE,
         .batch = size_of(words, "b"),
         .tokens = size_of(words, "s"),
