@@ -1,4 +1,6 @@
 #include "models/vendor_estimate.h"
+#include "models/deepspeed.h"
+#include "models/runtime.h"
 
 ZpVendorEstimate
 zp_vendor_estimate_zero2(const ZpVendorQuestion *question)
@@ -66,4 +68,42 @@ zp_vendor_estimate_measure(const ZpModel *model, ZpVendorQuestion *question)
     for (guint l = 0; model->modules->len == 0 && l < model->layers->len; l++)
         question->largest_layer_elements =
             MAX(question->largest_layer_elements, zp_model_layer(model, (gint32)l)->elements);
+}
+
+gboolean
+zp_vendor_estimate_ask(const ZpJob *job, ZpVendorQuestion *question, GError **error)
+{
+    ZpDeepspeed defaults;
+    zp_deepspeed_init(&defaults);
+    const ZpDeepspeed *settings = job->deepspeed ? job->deepspeed : &defaults;
+    gint32 per_node = MIN(job->world.ranks, MAX(job->network.gpus_per_node, 1));
+    if (job->zero.stage < 2) {
+        g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_UNSUPPORTED,
+                    "DeepSpeed has estimators for stages 2 and 3, not for stage %d",
+                    job->zero.stage);
+        return FALSE;
+    }
+    if (job->world.ranks % per_node != 0) {
+        g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_RANGE,
+                    "DeepSpeed's estimators take nodes of equal size: %d ranks on nodes of %d GPUs",
+                    job->world.ranks, per_node);
+        return FALSE;
+    }
+    gboolean optimizer = settings->offload_optimizer.device != ZP_DS_NOWHERE;
+    *question = (ZpVendorQuestion){
+        .gpus_per_node = per_node,
+        .nodes = job->world.ranks / per_node,
+        .offload_optimizer = optimizer,
+        .offload_param = optimizer && settings->offload_param.device != ZP_DS_NOWHERE,
+        .zero_init = settings->zero_init,
+        .buffer_factor = 1.5,
+    };
+    zp_vendor_estimate_measure(job->model, question);
+    return TRUE;
+}
+
+ZpVendorEstimate
+zp_vendor_estimate_stage(int stage, const ZpVendorQuestion *question)
+{
+    return stage == 3 ? zp_vendor_estimate_zero3(question) : zp_vendor_estimate_zero2(question);
 }

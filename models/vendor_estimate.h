@@ -10,7 +10,7 @@
 
 #include <glib.h>
 
-#include "models/model.h"
+#include "models/job.h"
 
 typedef struct {
     gint64 total_elements;
@@ -33,3 +33,11 @@ ZpVendorEstimate zp_vendor_estimate_zero3(const ZpVendorQuestion *question);
 /* Fills total and largest layer as DeepSpeed's model_to_params does: shared parameters once; the
  * largest layer is the module with most direct parameters (a layer where no module is known). */
 void zp_vendor_estimate_measure(const ZpModel *model, ZpVendorQuestion *question);
+
+/* The question that a job is, at stages 2 and 3 (the estimators know no other).  Offload to NVMe
+ * counts as offload: they know one place beside the device.  Fails with ZP_RUNTIME_ERROR at other
+ * stages and where the ranks do not fill their nodes evenly. */
+gboolean zp_vendor_estimate_ask(const ZpJob *job, ZpVendorQuestion *question,
+                                GError **error) G_GNUC_WARN_UNUSED_RESULT;
+/* The estimator of the stage. */
+ZpVendorEstimate zp_vendor_estimate_stage(int stage, const ZpVendorQuestion *question);

@@ -1,9 +1,11 @@
 /* zeropeak ledger: closed-form bytes per rank, nothing simulated. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "reports/receipt.h"
 #include "reports/summary.h"
+#include "reports/summary_vendor.h"
 #include "tools/command.h"
 #include "tools/input.h"
 
@@ -17,6 +19,10 @@ static const ZpCommandOption ledger_options[] = {
     {"csv", 'c', G_OPTION_ARG_NONE, OPTION(csv), NULL, "Print CSV: integer bytes and all inputs"},
     {"require-fit", 0, G_OPTION_ARG_NONE, OPTION(require_fit), NULL,
      "Exit with code 7 when the total does not fit the device"},
+    {"vendor", 0, G_OPTION_ARG_STRING, OPTION(vendor), "NAME",
+     "Instead, what the framework's own estimator says (deepspeed) beside the simulated peak, "
+     "with\n"
+     "the gap by tensor class; simulates one step"},
     {"no-color", 0, G_OPTION_ARG_NONE, OPTION(no_color), NULL, "No colour on a terminal"},
     {0},
 };
@@ -24,21 +30,67 @@ static const ZpCommandOption ledger_options[] = {
 static const char *const ledger_examples[] = {
     "zeropeak ledger scenarios/llama3-8b-zero3.ini",
     "zeropeak ledger scenarios/llama3-8b-zero3.ini --csv",
+    "zeropeak ledger scenarios/llama3-8b-zero3.ini --set zero.runtime=deepspeed --vendor deepspeed",
     NULL,
 };
 
-static int
-run(const ZpCommandOptions *options, char **arguments, GError **error)
+static gboolean
+usage(const ZpCommandOptions *options, char **arguments, GError **error)
 {
     if (arguments[0] == NULL || arguments[1] != NULL || (options->json && options->csv)) {
         g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_USAGE,
                     "give exactly one scenario file, and at most one of --json and --csv");
-        return ZP_EXIT_USAGE;
+        return FALSE;
     }
+    if (options->vendor == NULL)
+        return TRUE;
+    if (strcmp(options->vendor, "deepspeed") != 0 || options->json || options->csv) {
+        g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_USAGE,
+                    "--vendor knows deepspeed and prints a table, no --json or --csv");
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+colored(const ZpCommandOptions *options)
+{
+    return !options->no_color && isatty(STDOUT_FILENO) == 1;
+}
+
+static int
+run_vendor(const ZpCommandOptions *options, const ZpScenario *scenario, GError **error)
+{
+    ZpVendorQuestion question;
+    ZpStepSummary summary;
+    g_autoptr(ZpStep) step = zp_step_new();
+    if (!zp_vendor_estimate_ask(&scenario->job, &question, error) ||
+        !zp_step_simulate(step, &scenario->job, NULL, NULL, &summary, error))
+        return zp_command_exit_code(*error);
+    ZpReportRun report = {
+        .name = scenario->name,
+        .source = scenario->path,
+        .job = &scenario->job,
+        .units = zp_step_units(step),
+        .summary = &summary,
+    };
+    g_autoptr(GString) out = g_string_new(NULL);
+    zp_summary_vendor(&report, &question, colored(options), out);
+    fputs(out->str, stdout);
+    return options->require_fit && !summary.fits ? ZP_EXIT_NO_FIT : ZP_EXIT_OK;
+}
+
+static int
+run(const ZpCommandOptions *options, char **arguments, GError **error)
+{
+    if (!usage(options, arguments, error))
+        return ZP_EXIT_USAGE;
     g_autoptr(ZpScenario) scenario =
         zp_scenario_load(arguments[0], (const char *const *)options->set, error);
     if (scenario == NULL)
         return ZP_EXIT_INPUT;
+    if (options->vendor != NULL)
+        return run_vendor(options, scenario, error);
     g_autoptr(ZpUnits) units = zp_wrapping_apply(scenario->job.model, &scenario->job.zero);
     if (!zp_ledger_check(&scenario->job, units, error))
         return ZP_EXIT_INPUT;
@@ -61,7 +113,7 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
         text = zp_receipt_ledger_csv(&report);
     } else {
         g_autoptr(GString) out = g_string_new(NULL);
-        zp_summary_ledger(&report, !options->no_color && isatty(STDOUT_FILENO) == 1, out);
+        zp_summary_ledger(&report, colored(options), out);
         text = g_string_free(g_steal_pointer(&out), FALSE);
     }
     fputs(text, stdout);

@@ -71,6 +71,7 @@ zp_command_options_clear(ZpCommandOptions *options)
     g_free(options->subset);
     g_free(options->calibration);
     g_free(options->axis);
+    g_free(options->vendor);
     g_free(options->sweep);
 }
 

@@ -29,6 +29,7 @@ typedef struct {
     char *runs_file, *subset, *calibration;
     char *database, *output, *kind, *title, *axis, *sweep;
     char **runs;
+    char *vendor;
     gboolean json, csv, trace, tape, dump, script, summary, lifecycle;
     gboolean no_database, require_fit, why, no_color;
     int jobs, top;

@@ -18,10 +18,14 @@ typedef struct {
 } Unit;
 
 static const Unit units[] = {
-    {"GiB", 1073741824.0, FIGURE_BYTES}, {"MiB", 1048576.0, FIGURE_BYTES},
-    {"GB", 1e9, FIGURE_BYTES},           {"MB", 1e6, FIGURE_BYTES},
-    {"B", 1, FIGURE_BYTES},              {"us", 1e-6, FIGURE_TIME},
-    {"ms", 1e-3, FIGURE_TIME},           {"s", 1, FIGURE_TIME},
+    {"GiB", 1073741824.0, FIGURE_BYTES},
+    {"MiB", 1048576.0, FIGURE_BYTES},
+    {"GB", 1e9, FIGURE_BYTES},
+    {"MB", 1e6, FIGURE_BYTES},
+    {"B", 1, FIGURE_BYTES},
+    {"us", 1e-6, FIGURE_TIME},
+    {"ms", 1e-3, FIGURE_TIME},
+    {"s", 1, FIGURE_TIME},
 };
 
 static gboolean
@@ -199,7 +203,7 @@ in_unit(const Figure *a, const char *unit)
     for (gsize i = 0; unit != NULL && i < G_N_ELEMENTS(units); i++)
         if (g_str_equal(units[i].name, unit) && units[i].kind == a->kind)
             return g_strdup_printf(units[i].size == 1 && a->kind == FIGURE_BYTES ? "%.0f %s"
-                                                                                : "%.3f %s",
+                                                                                 : "%.3f %s",
                                    a->number / units[i].size, unit);
     return a->kind == FIGURE_BYTES ? g_strdup_printf("%.3f GiB", a->number / 1073741824.0)
                                    : g_strdup_printf("%.3f s", a->number);
@@ -224,8 +228,7 @@ expression_check(Figures *figures, const char *statement, Answer *answer, GError
         g_autofree char *left = in_unit(&a, reader.unit);
         g_autofree char *right = in_unit(&b, reader.unit);
         gboolean both = a.kind != FIGURE_WORD && strstr(statement, right) == NULL;
-        answer->got =
-            both ? g_strdup_printf("%s against %s", left, right) : g_steal_pointer(&left);
+        answer->got = both ? g_strdup_printf("%s against %s", left, right) : g_steal_pointer(&left);
     }
     g_free(a.word);
     g_free(b.word);

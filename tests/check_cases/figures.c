@@ -46,8 +46,8 @@ max_batch(Figures *figures, const char *sets)
     gint64 fits = 0, fails = 0;
     while (fails == 0 || fails - fits > 1) {
         gint64 batch = fails ? (fits + fails) / 2 : MAX(1, 2 * fits);
-        g_autofree char *with = g_strdup_printf(
-            "%s%straining.micro_batch=%" G_GINT64_FORMAT, sets, *sets ? ", " : "", batch);
+        g_autofree char *with = g_strdup_printf("%s%straining.micro_batch=%" G_GINT64_FORMAT, sets,
+                                                *sets ? ", " : "", batch);
         g_autoptr(Outcome) point = outcome_new(figures->path, with);
         if (point->refusal == NULL && point->summary.fits && batch < 1 << 20)
             fits = batch;
@@ -123,20 +123,10 @@ word(const Outcome *o, const char *name, Figure *figure)
 static gboolean
 vendor(const Outcome *o, const char *part, Figure *figure)
 {
-    const ZpJob *job = &o->scenario->job;
-    const ZpDeepspeed *ds = job->deepspeed;
-    gint32 per_node = MIN(job->world.ranks, job->network.gpus_per_node);
-    ZpVendorQuestion question = {
-        .gpus_per_node = per_node,
-        .nodes = job->world.ranks / per_node,
-        .offload_optimizer = ds->offload_optimizer.device == ZP_DS_CPU,
-        .offload_param = ds->offload_param.device == ZP_DS_CPU,
-        .zero_init = ds->zero_init,
-        .buffer_factor = 1.5,
-    };
-    zp_vendor_estimate_measure(job->model, &question);
-    ZpVendorEstimate estimate = job->zero.stage == 3 ? zp_vendor_estimate_zero3(&question)
-                                                     : zp_vendor_estimate_zero2(&question);
+    ZpVendorQuestion question;
+    if (!zp_vendor_estimate_ask(&o->scenario->job, &question, NULL))
+        return FALSE;
+    ZpVendorEstimate estimate = zp_vendor_estimate_stage(o->scenario->job.zero.stage, &question);
     if (g_str_equal(part, "device"))
         set(figure, FIGURE_BYTES, (double)estimate.device_bytes);
     else if (g_str_equal(part, "host"))

@@ -97,8 +97,7 @@ outcome_largest(const Outcome *outcome, int class_id)
     const ZpTape *tape = zp_step_tape(outcome->step);
     gint64 most = 0;
     for (gint32 i = 0; i < tape->n_buffers; i++)
-        if (tape->buffers[i].class_id == class_id &&
-            tape->buffers[i].space == ZP_TAPE_SPACE_DEVICE)
+        if (tape->buffers[i].class_id == class_id && tape->buffers[i].space == ZP_TAPE_SPACE_DEVICE)
             most = MAX(most, tape->buffers[i].bytes);
     return (double)most;
 }
