@@ -57,6 +57,7 @@ zp_add(ZpTrace *trace, ZpTensor *a, ZpTensor *b)
     ZpTensor *inputs[] = {a, b};
     if (!zp_operation_begin(&operation, trace, "add", pass_backward, 2, inputs))
         return zp_operation_end(&operation, NULL);
+    g_assert(a && b);
     return map(&operation, 2, MAX(a->element_bytes, b->element_bytes));
 }
 
@@ -87,6 +88,7 @@ zp_mul(ZpTrace *trace, ZpTensor *a, ZpTensor *b)
         zp_operation_save(&operation, a);
     if (zp_operation_needs(&operation, 0))
         zp_operation_save(&operation, b);
+    g_assert(a && b);
     return map(&operation, 2, MAX(a->element_bytes, b->element_bytes));
 }
 

@@ -27,7 +27,7 @@ gathered_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor 
     int bytes = grads[0]->element_bytes;
     ZpTraceShape whole = with_tokens(&node->input_shape[0], node->output_shape[0].size[1]);
     g_autoptr(ZpTensor) gathered = allocate(trace, "all_gather", &whole, bytes);
-    g_autoptr(ZpTensor) gradient = NULL;
+    ZpTensor *gradient = NULL;
     if (node->next[0]) {
         gradient = allocate(trace, "mm", &whole, bytes);
         results[0] = allocate(trace, "reduce_scatter", &node->input_shape[0], bytes);
@@ -39,6 +39,7 @@ gathered_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor 
         results[i] = allocate(trace, i == 1 ? "mm" : "sum", &node->input_shape[i], bytes);
         trace->gradient_elements = 0;
     }
+    zp_tensor_unref(gradient);
 }
 
 ZpTensor *

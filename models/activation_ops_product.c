@@ -3,6 +3,7 @@
 static ZpTensor *
 product(ZpOperation *operation, ZpTensor *a, ZpTensor *b)
 {
+    g_assert(a && b);
     gint64 sizes[ZP_TRACE_RANK];
     memcpy(sizes, a->shape.size, sizeof sizes);
     int rank = a->shape.rank;

@@ -86,20 +86,47 @@ case_of_words(char **words, GError **error)
     return NULL;
 }
 
+/* A member of this kind, or NULL with an error that names it. */
+static JsonNode *
+member(JsonObject *object, const char *name, JsonNodeType type, GError **error)
+{
+    JsonNode *node = json_object_get_member(object, name);
+    if (node && json_node_get_node_type(node) == type)
+        return node;
+    g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "a case has no %s '%s'",
+                type == JSON_NODE_OBJECT ? "object" : "value", name);
+    return NULL;
+}
+
 static ActivationCase *
 case_of_object(JsonObject *object, GError **error)
 {
-    JsonObject *dims = json_object_get_object_member(object, "dims");
-    JsonObject *measured = json_object_get_object_member(object, "measured");
-    g_autofree char *options = words_of_object(json_object_get_object_member(object, "options"));
-    g_autofree char *sizes = words_of_object(dims);
-    const char *fixed[] = {"variant", "family", "dtype", "policy"};
+    const char *fixed[] = {"variant", "family", "dtype", "policy", "id"};
+    const char *inner[] = {"options", "dims", "measured"};
+    JsonNode *values[G_N_ELEMENTS(fixed)], *objects[G_N_ELEMENTS(inner)];
+    for (guint i = 0; i < G_N_ELEMENTS(fixed); i++) {
+        values[i] = member(object, fixed[i], JSON_NODE_VALUE, error);
+        if (!values[i] || !json_node_get_string(values[i])) {
+            if (error && !*error)
+                g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s is no string",
+                            fixed[i]);
+            return NULL;
+        }
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(inner); i++) {
+        objects[i] = member(object, inner[i], JSON_NODE_OBJECT, error);
+        if (!objects[i])
+            return NULL;
+    }
+    JsonObject *measured = json_node_get_object(objects[2]);
+    g_autofree char *options = words_of_object(json_node_get_object(objects[0]));
+    g_autofree char *sizes = words_of_object(json_node_get_object(objects[1]));
     char *words[CSV_WORDS];
     for (int i = 0; i < 4; i++)
-        words[i] = (char *)json_object_get_string_member(object, fixed[i]);
+        words[i] = (char *)json_node_get_string(values[i]);
     words[4] = options;
     words[5] = sizes;
-    words[6] = (char *)json_object_get_string_member(object, "id");
+    words[6] = (char *)json_node_get_string(values[4]);
     ActivationCase *item = case_of_words(words, error);
     if (!item)
         return NULL;
@@ -112,8 +139,10 @@ case_of_object(JsonObject *object, GError **error)
                                     ? json_node_get_boolean(node)
                                     : json_node_get_int(node);
     }
-    item->forward_at = g_strdup(json_object_get_string_member(measured, "fwd_peak_at"));
-    item->backward_at = g_strdup(json_object_get_string_member(measured, "bwd_peak_at"));
+    item->forward_at =
+        g_strdup(json_object_get_string_member_with_default(measured, "fwd_peak_at", "-"));
+    item->backward_at =
+        g_strdup(json_object_get_string_member_with_default(measured, "bwd_peak_at", "-"));
     return item;
 }
 
@@ -123,9 +152,20 @@ load_json(const char *path, GPtrArray *cases, GError **error)
     g_autoptr(JsonParser) parser = json_parser_new();
     if (!json_parser_load_from_file(parser, path, error))
         return FALSE;
-    JsonArray *list = json_node_get_array(json_parser_get_root(parser));
+    JsonNode *root = json_parser_get_root(parser);
+    if (!root || !JSON_NODE_HOLDS_ARRAY(root)) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s: not a list of cases", path);
+        return FALSE;
+    }
+    JsonArray *list = json_node_get_array(root);
     for (guint i = 0; i < json_array_get_length(list); i++) {
-        ActivationCase *item = case_of_object(json_array_get_object_element(list, i), error);
+        JsonNode *element = json_array_get_element(list, i);
+        if (!JSON_NODE_HOLDS_OBJECT(element)) {
+            g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA, "%s: case %u is no object",
+                        path, i + 1);
+            return FALSE;
+        }
+        ActivationCase *item = case_of_object(json_node_get_object(element), error);
         if (!item)
             return FALSE;
         g_ptr_array_add(cases, item);
