@@ -31,6 +31,9 @@ describe_block(const MemoryRow *row, const ZpJob *job, gboolean gated)
         .policy = memory_row_has(row, "activation_ckpt", "selective_op")
                       ? ZP_KEEP_EVERY_SECOND_PRODUCT
                       : ZP_KEEP_ALL,
+        /* Megatron-LM's defaults: hidden_dropout and attention_dropout 0.1 */
+        .dropout = memory_row_has(row, "source", "megatron"),
+        .attention_dropout = memory_row_has(row, "source", "megatron"),
         .batch = job->training.micro_batch,
         .tokens = job->training.sequence,
         .hidden = model->hidden,
