@@ -164,8 +164,9 @@ static gboolean
 is_over(const ZpAllocator *allocator, const Waiting *waiting)
 {
     const gint64 *ended = allocator->instant ? allocator->issued : allocator->ended;
-    for (int s = 0; s < allocator->tape->n_streams; s++) {
-        if ((waiting->streams >> s & 1) && ended[s] < waiting->until[s])
+    for (guint32 left = waiting->streams; left != 0; left &= left - 1) {
+        int s = g_bit_nth_lsf(left, -1);
+        if (ended[s] < waiting->until[s])
             return FALSE;
     }
     return TRUE;
