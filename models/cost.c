@@ -98,12 +98,14 @@ ring(const ZpNetwork *network, const Path *path, double wire, double passes)
                                      : "ring between nodes, NICs shared by interleaved groups"};
 }
 
+/* Between nodes a tree spans the nodes, and each reduces inside as fast as it can. */
 static Price
 tree(const ZpNetwork *network, const Path *path, double bytes, double wire)
 {
-    double inside = seconds_for(wire, path->link * TREE_SHARE);
     if (path->nodes == 1)
-        return (Price){inside, 0.0, FALSE, "tree inside a node"};
+        return (Price){seconds_for(wire, path->link * TREE_SHARE), 0.0, FALSE,
+                       "tree inside a node"};
+    double inside = seconds_for(wire, MAX(path->link, network->nvls_bytes_per_s));
     double passes = path->nodes == 2 ? 1.0 : 2.0;
     double between = seconds_for(passes * bytes, path->network);
     if (path->stride >= path->gpus)
@@ -186,7 +188,8 @@ price(const ZpNetwork *network, const Path *path, ZpKind kind, gint64 bytes)
     return by_ring;
 }
 
-/* TRUE where a table knows this collective; below its smallest message the formula's shape holds. */
+/* TRUE where a table knows this collective; below its smallest message the formula's shape holds.
+ */
 static gboolean
 look_up(const ZpNetwork *network, const Path *path, ZpKind kind, gint64 bytes, ZpCost *cost)
 {
@@ -217,10 +220,10 @@ one_message(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 size, gi
     Path path = find_path(network, size, stride);
     Price found = price(network, &path, kind, bytes);
     ZpCost cost = {.wire_bytes = zp_cost_wire_bytes(kind, bytes, size), .rule = found.rule};
-    cost.fixed_ps = zp_time_add(found.crosses ? network->network_latency_ps
-                                              : network->link_latency_ps,
-                                zp_time_from_seconds(found.hops));
-    cost.link = found.crosses                      ? ZP_LINK_NETWORK
+    cost.fixed_ps =
+        zp_time_add(found.crosses ? network->network_latency_ps : network->link_latency_ps,
+                    zp_time_from_seconds(found.hops));
+    cost.link = found.crosses                     ? ZP_LINK_NETWORK
                 : network->link_bytes_per_s > 0.0 ? ZP_LINK_SCALE_UP
                                                   : ZP_LINK_HOST;
     if (look_up(network, &path, kind, bytes, &cost))
@@ -241,8 +244,8 @@ piece_by_piece(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 size,
     cost.fixed_ps = zp_time_from_seconds(fixed * (double)count);
     cost.solo_ps = zp_time_from_seconds(solo * (double)count);
     cost.wire_bytes = bytes;
-    cost.rule = kind == ZP_KIND_ALL_GATHER ? "a broadcast for each owner"
-                                           : "a reduction for each owner";
+    cost.rule =
+        kind == ZP_KIND_ALL_GATHER ? "a broadcast for each owner" : "a reduction for each owner";
     return cost;
 }
 
@@ -270,7 +273,7 @@ zp_cost_network_defaults(ZpNetwork *network, double link_bytes_per_s, double net
     network->link_tau_ps = 14 * ZP_TIME_PER_US;
     network->network_tau_ps = 342 * ZP_TIME_PER_US;
     network->network_decline = 0.055; /* NVIDIA/nccl issue 1229: 360 to 260 GB/s, 4 to 128 nodes */
-    network->link_hop_ps = 1250 * (ZP_TIME_PER_US / 1000); /* middle of 0.6 to 1.9 us */
+    network->link_hop_ps = 1250 * (ZP_TIME_PER_US / 1000);    /* middle of 0.6 to 1.9 us */
     network->network_hop_ps = 8350 * (ZP_TIME_PER_US / 1000); /* middle of 2.7 to 14 us */
     network->algorithm = ZP_ALGORITHM_AUTO;
     network->nvls_bytes_per_s = 0.0;

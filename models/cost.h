@@ -16,15 +16,15 @@
  * it costs an overhead per chunk.
  *
  * Algorithms beside the ring, for all-reduce; g GPUs a node, k nodes:
- *     tree          each node sends S over its NICs with two nodes, 2 S with more; inside a node
- *                   0.92 of the ring's bandwidth
+ *     tree          each node sends S over its NICs with two nodes, 2 S with more, and reduces
+ *                   inside as the ring or the switch does; one node: 0.92 of the ring's bandwidth
  *     NVLS          the switch reduces: its own bandwidth
  *     hierarchical  inside the node 2 (g-1)/g S on the link, then 2 (k-1)/k S over the NICs of a
  *                   node (all-gather and reduce-scatter: half of each)
  * Left to choose, an all-reduce over more than two nodes takes the faster of ring and tree.
  * A ring visits every rank: hops beyond the first two nodes add their latency, a tree's twice the
- * depth between nodes.  The NICs of more than four nodes lose `network_decline` with each doubling.  A measured table for
- * the very collective (kind, GPUs a node, nodes) wins over all formulas.
+ * depth between nodes.  The NICs of more than four nodes lose `network_decline` with each doubling.
+ * A measured table for the very collective (kind, GPUs a node, nodes) wins over all formulas.
  *
  * Bandwidth.  Ranks are numbered node by node, and member i of a group is rank i x stride (groups
  * start at a node's boundary).  A group inside a node is bound by the scale-up link.  One that
@@ -62,8 +62,8 @@ double zp_cost_inside_bytes_per_s(const ZpNetwork *network);
 
 /* Fills latencies, efficiencies, tau, decline and the switch's bandwidth from nominal link and NIC
  * rates: parameters that hold over all platforms of switched GPUs with published measurements (A100
- * to B200, 1 to 16 nodes).  `link` per GPU and direction, `network` per node and direction, `generation` of
- * the GPU (8 Ampere, 9 Hopper, 10 Blackwell): the switch reduces from 9 on. */
+ * to B200, 1 to 16 nodes).  `link` per GPU and direction, `network` per node and direction,
+ * `generation` of the GPU (8 Ampere, 9 Hopper, 10 Blackwell): the switch reduces from 9 on. */
 void zp_cost_network_defaults(ZpNetwork *network, double link_bytes_per_s,
                               double network_bytes_per_s, int generation);
 

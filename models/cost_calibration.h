@@ -37,8 +37,9 @@ struct _ZpCalibration {
     double elementwise_backward; /* bytes of backward over those of forward */
     double loss_bytes_per_logit; /* cross-entropy, forward and backward */
     double recompute_share;      /* of the checkpointed blocks that are recomputed */
-    gboolean recompute_stops_early; /* not the last product of a block, which backward never needs */
-    ZpTime host_kernel_ps;          /* the host's time to launch a kernel */
+    gboolean
+        recompute_stops_early; /* not the last product of a block, which backward never needs */
+    ZpTime host_kernel_ps;     /* the host's time to launch a kernel */
 };
 
 /* Built-in constants for a GPU of the catalogue; NULL where none were made. */

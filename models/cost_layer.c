@@ -4,9 +4,19 @@
 
 /* Backward of fused attention runs five products where forward runs two (arXiv 2307.08691). */
 #define ATTENTION_BACKWARD 2.5
-/* Eager attention reads and writes scores, mask, softmax and probabilities: bytes per head, pair. */
+/* Eager attention reads and writes scores, mask, softmax and probabilities: bytes per head, pair.
+ */
 #define EAGER_BYTES_PER_PAIR 20.0
 #define MAX_PRODUCTS 4
+/* Kernels of a sublayer, forward: fused norms and no rotary embedding, or norms and rotary
+ * embedding spelt out in eager code, which shows in the bytes they move for each number of the
+ * residual stream.  Backward takes the host four times as long (autograd; a 1.2B Llama of 512
+ * tokens on B200: 8.1 ms forward, 48.8 ms forward, recomputed forward and backward;
+ * stas00/ml-engineering). */
+#define KERNELS_FUSED 8
+#define KERNELS_EAGER 22
+#define EAGER_BYTES_PER_NUMBER 30.0
+#define HOST_BACKWARD 4.0
 
 /* Products of a layer in forward, tokens x n x k each. */
 typedef struct {
@@ -14,7 +24,6 @@ typedef struct {
     int count;
     double scale;    /* the layer's FLOPs over those of these products */
     double io_bytes; /* they read and write, per token */
-    int kernels;     /* launched in forward, products and others */
 } Products;
 
 static const ZpCalibration *
@@ -58,7 +67,7 @@ attention_products(const ZpJob *job)
     const ZpModel *model = job->model;
     double h = (double)model->hidden, q = (double)(model->heads * model->head_size);
     double kv = (double)(model->kv_heads * model->head_size);
-    Products products = {.kernels = 12};
+    Products products = {.count = 0};
     add(&products, q + 2.0 * kv, h, 1.0);
     add(&products, h, q, 1.0);
     /* The attention kernel reads what the first product wrote and writes what the second reads. */
@@ -70,7 +79,7 @@ static Products
 mlp_products(const ZpJob *job, const ZpModelLayer *layer)
 {
     double h = (double)job->model->hidden, f = (double)job->model->ffn;
-    Products products = {.kernels = 8};
+    Products products = {.count = 0};
     if (h <= 0.0 || f <= 0.0)
         return products;
     double matrices = MAX(2.0, round((double)layer->flops_per_token / (2.0 * h * f)));
@@ -84,7 +93,7 @@ mlp_products(const ZpJob *job, const ZpModelLayer *layer)
 static Products
 other_products(const ZpModelLayer *layer)
 {
-    Products products = {.kernels = 2};
+    Products products = {.count = 0};
     double side = sqrt((double)layer->flops_per_token / 2.0);
     if (layer->kind != ZP_LAYER_EMBEDDING)
         add(&products, side, side, 1.0);
@@ -99,10 +108,8 @@ find_products(const ZpJob *job, const ZpModelLayer *layer)
         products = attention_products(job);
     else if (layer->kind == ZP_LAYER_MLP)
         products = mlp_products(job, layer);
-    else if (layer->kind == ZP_LAYER_HEAD) {
-        products.kernels = 6;
+    else if (layer->kind == ZP_LAYER_HEAD)
         add(&products, (double)job->model->vocabulary, (double)job->model->hidden, 1.0);
-    }
     if (products.count == 0)
         products = other_products(layer);
     double flops = 0.0;
@@ -176,15 +183,15 @@ ends_block(const ZpJob *job, const ZpModelLayer *layer)
 }
 
 static ZpCostParts
-recompute_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *products, double tokens,
-                double pairs)
+recompute_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *products,
+                double tokens, double pairs)
 {
     const ZpCalibration *c = constants(job);
     double share = c->recompute_share;
     if (job->training.checkpointing == ZP_CHECKPOINTING_SELECTIVE)
-        return (ZpCostParts){
-            .attention =
-                layer->selective_flops_per_pair > 0 ? attention_seconds(job, layer, pairs) : 0.0};
+        return (ZpCostParts){.attention = layer->selective_flops_per_pair > 0
+                                              ? attention_seconds(job, layer, pairs)
+                                              : 0.0};
     int n = products->count;
     if (c->recompute_stops_early && n > 1 && ends_block(job, layer))
         n--;
@@ -193,6 +200,18 @@ recompute_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *pro
         .attention = share * attention_seconds(job, layer, pairs),
         .elementwise = share * elementwise_seconds(job, layer, products, tokens, FALSE),
     };
+}
+
+static double
+host_seconds(const ZpJob *job, const ZpModelLayer *layer, const Products *products,
+             gboolean backward)
+{
+    double elementwise = (double)layer->traffic_bytes_per_token - products->io_bytes;
+    gboolean eager = elementwise > EAGER_BYTES_PER_NUMBER * (double)job->model->hidden;
+    gboolean whole = layer->kind == ZP_LAYER_ATTENTION || layer->kind == ZP_LAYER_MLP;
+    double kernels = whole && eager ? KERNELS_EAGER : whole ? KERNELS_FUSED : products->count + 2;
+    return kernels * (backward ? HOST_BACKWARD : 1.0) *
+           zp_time_to_seconds(constants(job)->host_kernel_ps);
 }
 
 ZpCostParts
@@ -208,11 +227,11 @@ zp_cost_layer_parts(const ZpJob *job, const ZpModelLayer *layer, ZpKind pass)
     else
         parts = (ZpCostParts){
             .products = products_seconds(job, &products, tokens, backward, products.count),
-            .attention = attention_seconds(job, layer, pairs) * (backward ? ATTENTION_BACKWARD : 1.0),
+            .attention =
+                attention_seconds(job, layer, pairs) * (backward ? ATTENTION_BACKWARD : 1.0),
             .elementwise = elementwise_seconds(job, layer, &products, tokens, backward),
         };
-    parts.host = products.kernels * (backward ? 2.0 : 1.0) *
-                 zp_time_to_seconds(constants(job)->host_kernel_ps);
+    parts.host = host_seconds(job, layer, &products, backward);
     return parts;
 }
 

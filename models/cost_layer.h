@@ -1,5 +1,5 @@
-/* What a layer takes on a GPU that was measured: matrix products by shape, attention by sequence and
- * head size, the rest by bytes; never less than the host needs to launch its kernels. */
+/* What a layer takes on a GPU that was measured: matrix products by shape, attention by sequence
+ * and head size, the rest by bytes; never less than the host needs to launch its kernels. */
 #pragma once
 
 #include "models/cost.h"

@@ -121,8 +121,7 @@ zp_cost_tables_find(const ZpCostTables *tables, ZpKind kind, gint32 nodes, gint3
     const ZpCostTable *best = NULL;
     for (guint t = 0; t < tables->tables->len; t++) {
         const ZpCostTable *table = g_ptr_array_index(tables->tables, t);
-        if (table->kind == kind && table->nodes == nodes &&
-            table->gpus_per_node == gpus_per_node &&
+        if (table->kind == kind && table->nodes == nodes && table->gpus_per_node == gpus_per_node &&
             (best == NULL || table->points->len > best->points->len))
             best = table;
     }

@@ -57,8 +57,8 @@ typedef struct {
 /* Which algorithm a collective runs; models/cost.h has their rules. */
 typedef enum {
     ZP_ALGORITHM_RING,
-    ZP_ALGORITHM_AUTO, /* what NCCL picks: NVLS for an all-reduce of five or more GPUs of a node that
-                        * can, trees for an all-reduce over two nodes, rings for all else */
+    ZP_ALGORITHM_AUTO, /* what NCCL picks: NVLS for an all-reduce of five or more GPUs of a node
+                        * that can, trees for an all-reduce over two nodes, rings for all else */
     ZP_ALGORITHM_TREE,
     ZP_ALGORITHM_NVLS,
     ZP_ALGORITHM_HIERARCHICAL,
@@ -83,7 +83,8 @@ typedef struct {
     ZpTime link_tau_ps, network_tau_ps; /* of the pipeline's square-root term */
     double nvls_bytes_per_s;            /* bus bandwidth of an all-reduce in the switch */
     double network_decline; /* share of the NICs lost with each doubling beyond 4 nodes */
-    /* Latency of each hop beyond the first two nodes (or a node's GPUs), inside and between nodes. */
+    /* Latency of each hop beyond the first two nodes (or a node's GPUs), inside and between nodes.
+     */
     ZpTime link_hop_ps, network_hop_ps;
     gint64 piece_bytes; /* gathers and scatters go out as broadcasts and reductions this long, one
                          * after the other (a partition owner at a time) */

@@ -25,6 +25,7 @@ typedef struct {
     ZpTime busy_ps[ZP_TAPE_N_CATEGORIES]; /* whole play */
     ZpTime host_blocked_ps;
     gint64 tokens_per_step; /* all ranks together */
+    gint64 tokens_per_rank;
     double model_flops;     /* per rank and step: 3 x forward, recomputation not counted */
     double mfu;             /* model_flops / (step time x device peak) */
     /* Allocated peak of the worst rank. */

@@ -115,6 +115,7 @@ fill_times(const ZpJob *job, const ZpPlayResult *result, ZpStepSummary *summary)
     }
     summary->tokens_per_step = job->training.micro_batch * job->training.sequence *
                                job->training.accumulation * job->world.ranks;
+    summary->tokens_per_rank = summary->tokens_per_step / job->world.ranks;
     summary->model_flops = model_flops(job);
     double seconds = zp_time_to_seconds(summary->step_ps);
     if (seconds > 0.0 && job->device.flops_per_s > 0.0)

@@ -12,12 +12,16 @@
  *    the strategy (zero1, zero2, ddp), the nearest there is;
  *  - a strategy "hsdp", "hybrid..." or "... in the node" shards within a node and replicates over
  *    nodes;
+ *  - cpu_offload "y": DeepSpeed's stage 3 with parameters and optimizer on the host;
+ *  - a vocabulary that is not stated is what the parameter count leaves for the two tables;
+ *  - attention on V100 is eager;
  *  - the MLP is gated where that parameter count is nearer to n_params;
  *  - network of a node: from `interconnect` ("1600 Gb/s", "4x100 Gb/s"), else the best that nodes
  *    with this GPU are sold with;
  *  - attention "triton": first-generation kernels, half the speed of FlashAttention-2;
- *  - checkpointing recomputes a whole block under PyTorch before 2.1 (notes) and outside FSDP, later
- *    ones stop before a block's last product; "selective (every n blocks)" recomputes half of them;
+ *  - checkpointing recomputes a whole block under PyTorch before 2.1 (notes) and outside FSDP,
+ * later ones stop before a block's last product; "selective (every n blocks)" recomputes half of
+ * them;
  *  - measured: step_ms, else step_ms_derived.
  *
  * The null model to beat, computed on the same rows: hardware FLOPs (6 N + 12 L d s) a token, times
@@ -59,11 +63,11 @@ ZpValidation *zp_validate_run(const char *csv, const ZpCalibration *own, const c
 void zp_validation_free(ZpValidation *validation);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpValidation, zp_validation_free)
 
-/* Of the simulated rows of a subset, GPU prefix and family; NULL: any. */
+/* Of the simulated rows of a subset, GPU (as the table writes it) and family; NULL: any. */
 ZpValidateFigures zp_validate_figures(const ZpValidation *validation, const char *subset,
                                       const char *gpu, const char *family, gboolean null_model);
-/* Errors of ratios: pairs of rows with the same model, GPU, sequence and checkpointing that differ in
- * ranks, micro-batch or strategy; error = simulated ratio / measured ratio - 1. */
+/* Errors of ratios: pairs of rows with the same model, GPU, sequence and checkpointing that differ
+ * in ranks, micro-batch or strategy; error = simulated ratio / measured ratio - 1. */
 ZpValidateFigures zp_validate_ratios(const ZpValidation *validation, const char *subset,
                                      gboolean null_model);
 

@@ -1,4 +1,5 @@
-/* Comma-separated text with a header line (RFC 4180: quotes, doubled quotes, line ends in quotes). */
+/* Comma-separated text with a header line (RFC 4180: quotes, doubled quotes, line ends in quotes).
+ */
 #pragma once
 
 #include <glib.h>

@@ -11,9 +11,12 @@
 /* Attention kernels of the first generation run at half the speed of the second (arXiv 2307.08691,
  * abstract: "around 2x speedup compared to FlashAttention"). */
 #define FIRST_GENERATION_SHARE 0.5
-/* Bytes of HBM per logit, forward and backward, of a fused cross-entropy: 7.7 ps at 2.8 TB/s, 10.1 ps
- * (fp32) at 1.5 TB/s (linkedin/Liger-Kernel benchmark data). */
+/* Bytes of HBM per logit, forward and backward, of a fused cross-entropy: 7.7 ps at 2.8 TB/s, 10.1
+ * ps (fp32) at 1.5 TB/s (linkedin/Liger-Kernel benchmark data). */
 #define FUSED_LOSS_BYTES 20.0
+/* Parameters a second of a node's cores under DeepSpeed's CPU Adam (step = F / 440 TFLOP/s + 2.0 s
+ * for 8.03e9 parameters, Llama-8B with ZeRO-3 on H200 and B200; stas00/ml-engineering). */
+#define CPU_ADAM_ELEMENTS_PER_S 4e9
 
 typedef struct {
     const ZpValidateCsv *csv;
@@ -49,6 +52,21 @@ refuse(GError **error, const char *reason)
 
 /* The table does not say whether an MLP is gated, nor where biases are: of the two usual shapes the
  * one whose parameter count is nearer. */
+/* Where the table does not state it, the vocabulary is what the parameter count leaves for two
+ * tables, or one where it is tied. */
+static gint64
+implied_vocabulary(const Row *row, gboolean gated)
+{
+    double h = (double)integer(row, "d_model", 0), layers = (double)integer(row, "n_layers", 0);
+    double f = (double)integer(row, "d_ff", 4 * (gint64)h);
+    double all = zp_validate_csv_number(row->csv, row->record, "n_params", 0.0);
+    double blocks = layers * (4.0 * h * h + (gated ? 3.0 : 2.0) * h * f);
+    double positions = gated ? 0.0 : (double)integer(row, "seq_len", 0) * h;
+    double tables = g_str_has_prefix(text(row, "tied_embeddings"), "y") ? 1.0 : 2.0;
+    double left = (all - blocks - positions) / (tables * MAX(h, 1.0));
+    return left >= 1.0 && left < 1e6 ? (gint64)left : 0;
+}
+
 static ZpModel *
 build_shape(const Row *row, gboolean gated, GError **error)
 {
@@ -60,7 +78,7 @@ build_shape(const Row *row, gboolean gated, GError **error)
         .heads = integer(row, "n_heads", 0),
         .kv_heads = integer(row, "n_kv_heads", 0),
         .ffn = integer(row, "d_ff", 4 * hidden),
-        .vocabulary = integer(row, "vocab", 0),
+        .vocabulary = integer(row, "vocab", implied_vocabulary(row, gated)),
         .positions = gated ? 0 : integer(row, "seq_len", 0),
         .gated = gated,
         .tied = g_str_has_prefix(text(row, "tied_embeddings"), "y"),
@@ -71,8 +89,9 @@ build_shape(const Row *row, gboolean gated, GError **error)
     };
     ZpArchitectureOptions options = {
         .compute = ZP_DTYPE_BF16,
-        .attention = g_str_has_prefix(text(row, "attn_impl"), "eager") ? ZP_ATTENTION_EAGER
-                                                                       : ZP_ATTENTION_FLASH,
+        .attention = has(row, "attn_impl", "eager") || has(row, "gpu", "v100")
+                         ? ZP_ATTENTION_EAGER /* no fused kernel is published for V100 */
+                         : ZP_ATTENTION_FLASH,
         .causal = TRUE,
     };
     return zp_architecture_build(&a, &options, text(row, "model_name"), error);
@@ -82,12 +101,12 @@ static ZpModel *
 build_model(const Row *row, GError **error)
 {
     double wanted = zp_validate_csv_number(row->csv, row->record, "n_params", 0.0);
-    g_autoptr(ZpModel) gated = build_shape(row, TRUE, error);
-    if (gated == NULL)
-        return NULL;
+    g_autoptr(ZpModel) gated = build_shape(row, TRUE, NULL);
     g_autoptr(ZpModel) plain = build_shape(row, FALSE, error);
     if (plain == NULL)
         return NULL;
+    if (gated == NULL)
+        return g_steal_pointer(&plain);
     double off_gated = fabs((double)gated->n_elements - wanted);
     double off_plain = fabs((double)plain->n_elements - wanted);
     return off_gated <= off_plain ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
@@ -148,6 +167,7 @@ fill_device(ZpValidateJob *self, const Row *row, const ZpHardware *hardware,
     if (constants == NULL)
         return refuse(error, "the GPU has no measured constants");
     self->calibration = g_memdup2(constants, sizeof *constants);
+    self->memory_bytes = gpu->memory_bytes;
     gboolean half = has(row, "param_dtype", "fp16");
     self->job.device = (ZpDevice){
         .flops_per_s = half || gpu->flops_bf16 <= 0.0 ? gpu->flops_fp16 : gpu->flops_bf16,
@@ -211,6 +231,25 @@ fill_training(ZpValidateJob *self, const Row *row, GError **error)
     return TRUE;
 }
 
+/* Parameters, gradients and optimizer in host memory: only DeepSpeed's stage 3 does all of it. */
+static void
+offload_to_host(ZpValidateJob *self)
+{
+    ZpDeepspeed *settings = &self->deepspeed;
+    const ZpWorld *world = &self->job.world;
+    zp_deepspeed_init(settings);
+    settings->offload_param.device = settings->offload_optimizer.device = ZP_DS_CPU;
+    settings->adam = ZP_DS_CPU_ADAM;
+    settings->cpu_adam_elements_per_s =
+        CPU_ADAM_ELEMENTS_PER_S / MIN(world->ranks, self->job.network.gpus_per_node);
+    self->job.runtime = "deepspeed";
+    self->job.deepspeed = settings;
+    self->job.fsdp = NULL;
+    self->job.zero.stage = 3;
+    self->job.precision = (ZpPrecision){ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_BF16,
+                                        ZP_DTYPE_BF16, ZP_DTYPE_FP32, ZP_DTYPE_FP32};
+}
+
 static gboolean
 fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
 {
@@ -218,8 +257,8 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
     const char *strategy = text(row, "strategy");
     if (has(row, "strategy", "tp") || has(row, "strategy", "pp"))
         return refuse(error, "tensor and pipeline parallelism are not modelled");
-    if (g_str_has_prefix(text(row, "cpu_offload"), "y"))
-        return refuse(error, "offload is not simulated here");
+    if (has(row, "notes", "fp8") || has(row, "param_dtype", "fp8"))
+        return refuse(error, "products in fp8 have no measured constants");
     job->runtime = "ideal";
     job->zero.stage = g_ascii_strncasecmp(strategy, "zero1", 5) == 0   ? 1
                       : g_ascii_strncasecmp(strategy, "zero2", 5) == 0 ? 2
@@ -238,6 +277,11 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
     }
     if (has(row, "reduce_dtype", "fp32"))
         job->precision.reduce = ZP_DTYPE_FP32;
+    const char *offload = text(row, "cpu_offload");
+    if (strcmp(offload, "y") == 0)
+        offload_to_host(self);
+    else if (g_str_has_prefix(offload, "y"))
+        return refuse(error, "what is offloaded is not simulated");
     return TRUE;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/cost_calibration.h"
+#include "models/deepspeed.h"
 #include "models/fsdp.h"
 #include "models/hardware.h"
 #include "models/validate_csv.h"
@@ -11,7 +12,9 @@ typedef struct {
     ZpCalibration *calibration; /* own copy: what the row says of its program is set in it */
     ZpCostTables *tables;
     ZpFsdp fsdp;
+    ZpDeepspeed deepspeed;
     ZpJob job;
+    gint64 memory_bytes; /* of the GPU */
 } ZpValidateJob;
 
 /* `own` (or NULL) takes the place of the built-in constants of the GPU it names, or of every GPU

@@ -9,12 +9,14 @@ column_text(ZpStatement *statement, int column)
 gboolean
 zp_plot_read_run(ZpStore *store, gint64 id, ZpPlotRun *run, GError **error)
 {
-    g_autoptr(ZpStatement) statement = zp_store_prepare(
-        store,
-        "SELECT r.name, r.step_ps, r.peak_bytes, r.peak_ps, r.capacity_bytes, u.text, p.text,"
-        " r.peak_event FROM run r LEFT JOIN name u ON u.id = r.peak_unit"
-        " LEFT JOIN name p ON p.id = r.peak_phase WHERE r.id = ?1",
-        error);
+    g_autoptr(ZpStatement) statement =
+        zp_store_prepare(store,
+                         "SELECT CASE WHEN (SELECT count(*) FROM run o WHERE o.name = r.name) > 1"
+                         " THEN r.name || ' #' || r.id ELSE r.name END, r.step_ps, r.peak_bytes, "
+                         "r.peak_ps, r.capacity_bytes, u.text, p.text,"
+                         " r.peak_event FROM run r LEFT JOIN name u ON u.id = r.peak_unit"
+                         " LEFT JOIN name p ON p.id = r.peak_phase WHERE r.id = ?1",
+                         error);
     if (statement == NULL)
         return FALSE;
     sqlite3_bind_int64(statement, 1, id);

@@ -176,6 +176,12 @@ check_header(const char *path, gboolean *empty, GError **error)
         *empty = TRUE;
         return TRUE;
     }
+    /* Opening a pipe would wait for its other end. */
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+        g_set_error(error, ZP_STORE_ERROR, ZP_STORE_ERROR_FOREIGN,
+                    "%s: not a run database of zeropeak; nothing was written", path);
+        return FALSE;
+    }
     FILE *file = fopen(path, "rb");
     guint8 header[HEADER_BYTES] = {0};
     gsize n = file != NULL ? fread(header, 1, sizeof header, file) : 0;
@@ -225,6 +231,20 @@ create_schema(ZpStore *store, GError **error)
         return FALSE;
     }
     return TRUE;
+}
+
+gboolean
+zp_store_check(const char *path, GError **error)
+{
+    gboolean empty;
+    if (!check_header(path, &empty, error))
+        return FALSE;
+    g_autofree char *folder = g_path_get_dirname(path);
+    if (*path != '\0' && g_file_test(folder, G_FILE_TEST_IS_DIR) &&
+        g_access(g_file_test(path, G_FILE_TEST_EXISTS) ? path : folder, W_OK) == 0)
+        return TRUE;
+    g_set_error(error, ZP_STORE_ERROR, ZP_STORE_ERROR_OPEN, "%s: cannot be written", path);
+    return FALSE;
 }
 
 ZpStore *

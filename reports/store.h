@@ -33,6 +33,8 @@ GQuark zp_store_error_quark(void);
 typedef struct _ZpStore ZpStore;
 
 ZpStore *zp_store_open(const char *path, ZpStoreMode mode, GError **error);
+/* Would zp_store_open() append there?  For a look before long work; touches nothing. */
+gboolean zp_store_check(const char *path, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 void zp_store_free(ZpStore *store); /* rolls back what is not committed */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpStore, zp_store_free)
 

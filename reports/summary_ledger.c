@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "reports/format.h"
 #include "reports/summary.h"
 #include "reports/summary_parts.h"
@@ -100,6 +102,14 @@ zp_summary_ledger(const ZpReportRun *run, gboolean color, GString *out)
     g_string_append_c(out, '\n');
     bound(ledger, color, out);
     g_string_append_c(out, '\n');
+    if (strcmp(run->job->runtime, "ideal") != 0) {
+        g_string_append_printf(
+            out,
+            "These are the rules of the ideal runtime, no bound for %s, which keeps\n"
+            "other buffers: 'zeropeak run' simulates them and gives the verdict.\n",
+            run->job->runtime);
+        return;
+    }
     zp_summary_verdict(ledger->fits, ledger->capacity_bytes, ledger->contingency_bytes,
                        ledger->headroom_bytes, color, out);
 }

@@ -5,14 +5,34 @@
 #include "reports/format.h"
 #include "reports/table.h"
 
+/* Do points differ in the tokens that a rank's step processes?  Then step times do not compare,
+ * times per token do. */
+static gboolean
+tokens_differ(const ZpReportPoint *points, gsize n)
+{
+    gint64 tokens = -1;
+    for (gsize i = 0; i < n; i++) {
+        if (points[i].summary == NULL)
+            continue;
+        if (tokens >= 0 && points[i].summary->tokens_per_rank != tokens)
+            return TRUE;
+        tokens = points[i].summary->tokens_per_rank;
+    }
+    return FALSE;
+}
+
 static ZpParetoPoint *
 pareto_points(const ZpReportPoint *points, gsize n)
 {
+    gboolean per_token = tokens_differ(points, n);
     ZpParetoPoint *out = g_new0(ZpParetoPoint, n + 1);
     for (gsize i = 0; i < n; i++) {
         const ZpStepSummary *summary = points[i].summary;
-        if (summary != NULL)
-            out[i] = (ZpParetoPoint){summary->peak_bytes, summary->step_ps, TRUE, summary->fits};
+        if (summary == NULL)
+            continue;
+        ZpTime time =
+            per_token ? summary->step_ps / MAX(summary->tokens_per_rank, 1) : summary->step_ps;
+        out[i] = (ZpParetoPoint){summary->peak_bytes, time, TRUE, summary->fits};
     }
     return out;
 }
@@ -35,10 +55,11 @@ by_merit(gconstpointer pa, gconstpointer pb, gpointer data)
 static ZpTable *
 begin_table(const ZpReportSweep *sweep)
 {
-    g_autofree char *letters = g_strnfill(sweep->n_axes + 6, 'r');
-    letters[sweep->n_axes + 5] = 'l';
+    g_autofree char *letters = g_strnfill(sweep->n_axes + 7, 'r');
+    letters[sweep->n_axes + 6] = 'l';
     ZpTable *table = zp_table_new(letters, 2);
-    const char *const heads[] = {"step time", "exposed", "peak GB", "peak GiB", "fits", "note"};
+    const char *const heads[] = {"step time", "tokens/s/rank", "exposed", "peak GB",
+                                 "peak GiB",  "fits",          "note"};
     zp_table_header(table);
     for (gsize a = 0; a < sweep->n_axes; a++)
         zp_table_cell(table, sweep->axes[a]);
@@ -54,6 +75,9 @@ add_row(ZpTable *table, const ZpReportSweep *sweep, const ZpReportPoint *point, 
     for (gsize a = 0; a < sweep->n_axes; a++)
         zp_table_cell(table, point->values[a]);
     zp_format_time(zp_table_open_cell(table), point->summary->step_ps);
+    double seconds = zp_time_to_seconds(MAX(point->summary->step_ps, 1));
+    zp_format_count(zp_table_open_cell(table),
+                    (gint64)((double)point->summary->tokens_per_rank / seconds));
     zp_format_time(zp_table_open_cell(table), point->summary->exposed_ps);
     zp_format_gb(zp_table_open_cell(table), point->summary->peak_bytes);
     zp_format_gib(zp_table_open_cell(table), point->summary->peak_bytes);
@@ -63,7 +87,7 @@ add_row(ZpTable *table, const ZpReportSweep *sweep, const ZpReportPoint *point, 
 
 static void
 print_best(const ZpReportSweep *sweep, const ZpReportPoint *points, ZpParetoPoint *merits,
-           gsize n_points, int top, gboolean color, GString *out)
+           gsize n_points, const char *measure, int top, gboolean color, GString *out)
 {
     g_autofree gsize *order = g_new(gsize, n_points + 1);
     gsize n = 0;
@@ -74,8 +98,8 @@ print_best(const ZpReportSweep *sweep, const ZpReportPoint *points, ZpParetoPoin
     g_qsort_with_data(order, (gint)n, sizeof *order, by_merit, merits);
     gsize shown = MIN(n, (gsize)MAX(top, 1));
     g_string_append_printf(
-        out, "Best %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT " by step time, those that fit first\n",
-        shown, n);
+        out, "Best %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT " by %s, those that fit first\n", shown,
+        n, measure);
     g_autoptr(ZpTable) table = begin_table(sweep);
     for (gsize i = 0; i < shown; i++)
         add_row(table, sweep, &points[order[i]], "");
@@ -84,9 +108,10 @@ print_best(const ZpReportSweep *sweep, const ZpReportPoint *points, ZpParetoPoin
 
 static void
 print_front(const ZpReportSweep *sweep, const ZpReportPoint *points, const ZpPareto *pareto,
-            gboolean color, GString *out)
+            const char *measure, gboolean color, GString *out)
 {
-    g_string_append(out, "\nPareto front: nothing beats these on both peak and step time\n");
+    g_string_append_printf(out, "\nPareto front: nothing beats these on both peak and %s\n",
+                           measure);
     g_autoptr(ZpTable) table = begin_table(sweep);
     for (gsize i = 0; i < pareto->n_front; i++) {
         gint32 point = pareto->front[i];
@@ -130,8 +155,9 @@ zp_summary_sweep(const ZpReportSweep *sweep, const ZpReportPoint *points, gsize 
     g_auto(ZpPareto) pareto = {0};
     zp_pareto_find(merits, n_points, &pareto);
     if (pareto.n_front > 0) {
-        print_best(sweep, points, merits, n_points, top, color, out);
-        print_front(sweep, points, &pareto, color, out);
+        const char *measure = tokens_differ(points, n_points) ? "time per token" : "step time";
+        print_best(sweep, points, merits, n_points, measure, top, color, out);
+        print_front(sweep, points, &pareto, measure, color, out);
     }
     print_refused(points, n_points, out);
 }
@@ -158,6 +184,7 @@ add_json_point(JsonBuilder *builder, const ZpReportSweep *sweep, const ZpReportP
     } numbers[] = {
         {"step_ps", point->summary->step_ps},
         {"exposed_ps", point->summary->exposed_ps},
+        {"tokens_per_rank", point->summary->tokens_per_rank},
         {"peak_bytes", point->summary->peak_bytes},
         {"persistent_bytes", point->summary->persistent_bytes},
     };

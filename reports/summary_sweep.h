@@ -4,12 +4,14 @@
 #include "reports/pareto.h"
 #include "reports/report.h"
 
-/* The fastest `top` points (those that fit first), the lowest peak, then the Pareto front with its
- * knee named.  Refused points are counted, with the first reason. */
+/* The fastest `top` points (those that fit first), then the Pareto front with its knee named: by
+ * step time, or by time per token where points differ in the tokens of a rank's step.  Refused
+ * points are counted, with the first reason. */
 void zp_summary_sweep(const ZpReportSweep *sweep, const ZpReportPoint *points, gsize n_points,
                       int top, gboolean color, GString *out);
 
 /* "zeropeak-sweep/1": schema, zeropeak, name, source, axes [key], points [{values [text], step_ps,
- * exposed_ps, peak_bytes, persistent_bytes, fits, front, knee} or {values, error}]. */
+ * exposed_ps, tokens_per_rank, peak_bytes, persistent_bytes, fits, front, knee} or {values,
+ * error}]. */
 char *zp_summary_sweep_json(const ZpReportSweep *sweep, const ZpReportPoint *points,
                             gsize n_points);

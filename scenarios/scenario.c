@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <glib/gstdio.h>
 
@@ -259,6 +260,13 @@ zp_scenario_with(const ZpScenario *base, const char *const *sets, GError **error
 static char *
 read_bounded(const char *path, gsize *length, GError **error)
 {
+    /* A named pipe would wait for its writer for ever; the shell's <(...) has one. */
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISFIFO(info.st_mode) && !g_str_has_prefix(path, "/dev/") &&
+        !g_str_has_prefix(path, "/proc/")) {
+        g_set_error(error, ZP_SCENARIO_ERROR, ZP_SCENARIO_ERROR_IO, "%s: a named pipe", path);
+        return NULL;
+    }
     FILE *file = g_fopen(path, "rb");
     if (file == NULL) {
         g_set_error(error, ZP_SCENARIO_ERROR, ZP_SCENARIO_ERROR_IO, "%s: %s", path,

@@ -142,6 +142,7 @@ zp_scenario_state_resolve(ZpScenario *scenario, const ZpScenario *base,
     if (zp_scenario_problems_any(problems))
         return FALSE;
     store(&resolve);
+    zp_scenario_set_prices(&resolve);
     zp_scenario_check_model(&resolve);
     if (zp_scenario_problems_any(problems))
         return FALSE;

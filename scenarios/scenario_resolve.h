@@ -55,5 +55,7 @@ void zp_scenario_build_model(ZpScenarioResolve *resolve);
 /* scenario_check.c: rules between keys.  The second needs a model. */
 void zp_scenario_check_keys(ZpScenarioResolve *resolve);
 void zp_scenario_check_model(ZpScenarioResolve *resolve);
+/* scenario_prices.c: calibration and collective prices, after the job is filled. */
+void zp_scenario_set_prices(ZpScenarioResolve *resolve);
 /* scenario_values.c: the list of effective inputs. */
 void zp_scenario_list_values(ZpScenario *scenario, const ZpScenario *base);

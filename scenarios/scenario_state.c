@@ -68,6 +68,8 @@ zp_scenario_state_free(ZpScenarioState *state)
         clear_setting(&state->settings[k]);
     g_ptr_array_unref(state->layers);
     g_strfreev(state->leaf_classes);
+    g_clear_pointer(&state->calibration, zp_calibration_free);
+    g_clear_pointer(&state->tables, zp_cost_tables_free);
     if (g_atomic_ref_count_dec(&state->hardware->references)) {
         zp_hardware_free(state->hardware->hardware);
         g_free(state->hardware);

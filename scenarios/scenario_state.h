@@ -1,6 +1,8 @@
 /* The inside of a scenario: what was given, what follows from it, and what scenarios share. */
 #pragma once
 
+#include "models/cost_calibration.h"
+#include "models/cost_tables.h"
 #include "models/hardware.h"
 #include "scenarios/scenario_problems.h"
 
@@ -60,6 +62,8 @@ struct _ZpScenarioState {
     ZpScenarioModel *model;
     ZpDeepspeed deepspeed; /* what job.deepspeed points to */
     ZpFsdp fsdp;
+    ZpCalibration *calibration; /* read from a file; or NULL */
+    ZpCostTables *tables;       /* network.measured points here; or NULL */
     char **leaf_classes; /* deepspeed.leaf_classes points here */
     gint32 n_units;      /* as wrapped; 0: not counted */
     char *path;          /* strings that ZpScenario shows */

@@ -152,6 +152,7 @@ typedef enum {
     ZP_KEY_MEMORY_BANDWIDTH,
     ZP_KEY_MEMORY_EFFICIENCY,
     ZP_KEY_KERNEL_LATENCY,
+    ZP_KEY_CALIBRATION,
     ZP_KEY_OVERHEAD,
     ZP_KEY_CONTINGENCY,
     ZP_KEY_ALLOCATOR,
@@ -164,6 +165,8 @@ typedef enum {
     ZP_KEY_NETWORK_BANDWIDTH,
     ZP_KEY_NETWORK_EFFICIENCY,
     ZP_KEY_NETWORK_LATENCY,
+    ZP_KEY_COLLECTIVES,
+    ZP_KEY_ALGORITHM,
     ZP_KEY_H2D,
     ZP_KEY_D2H,
 
@@ -202,6 +205,13 @@ typedef struct {
     int value;
     const char *help;
 } ZpSchemaChoice;
+
+/* Values of node.collectives. */
+typedef enum {
+    ZP_COLLECTIVES_SIMPLE,
+    ZP_COLLECTIVES_FITTED,
+    ZP_COLLECTIVES_MEASURED,
+} ZpSchemaCollectives;
 
 /* Where a value goes. */
 typedef enum { ZP_SCHEMA_IN_JOB, ZP_SCHEMA_IN_DEEPSPEED, ZP_SCHEMA_IN_FSDP } ZpSchemaPlace;

@@ -72,6 +72,22 @@ static const ZpSchemaChoice outers[] = {
     {0},
 };
 
+static const ZpSchemaChoice collectives[] = {
+    {"simple", ZP_COLLECTIVES_SIMPLE, "latency and bytes over bandwidth, from the keys above"},
+    {"fitted", ZP_COLLECTIVES_FITTED,
+     "one formula fitted to all public measurements; the keys above give bandwidths alone"},
+    {"measured", ZP_COLLECTIVES_MEASURED,
+     "the GPU's measured tables where there are any, else fitted"},
+    {0},
+};
+static const ZpSchemaChoice algorithms[] = {
+    {"nccl", ZP_ALGORITHM_AUTO, "what NCCL picks"},
+    {"ring", ZP_ALGORITHM_RING, "rings"},
+    {"tree", ZP_ALGORITHM_TREE, "trees (all-reduce)"},
+    {"nvls", ZP_ALGORITHM_NVLS, "in the switch of a node (all-reduce)"},
+    {"hierarchical", ZP_ALGORITHM_HIERARCHICAL, "inside nodes, then between them"},
+    {0},
+};
 static const ZpSchemaChoice ds_devices[] = {
     {"none", ZP_DS_NOWHERE, "on the device"},
     {"cpu", ZP_DS_CPU, "in host memory"},
@@ -271,6 +287,11 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("Share of that bandwidth that kernels achieve", "0.85")),
     ROW(KERNEL_LATENCY, "device", "kernel_latency", TIME, BY("4 us"), TO(device.kernel_latency_ps),
         MEANS("Time of an empty kernel on the device (assumed)", "4 us")),
+    ROW(CALIBRATION, "device", "calibration", TEXT, BY("none"),
+        MEANS(
+            "Measured constants that price layers by their shapes: built-in (the GPU's), a file of "
+            "`zeropeak calibrate`, or none (a roofline of the figures above)",
+            "built-in")),
     ROW(OVERHEAD, "device", "overhead", BYTES(0),
         AUTO("sum of the catalogue's entries: context, communicators, workspaces"),
         TO(device.overhead_bytes), MEANS("Memory outside the tensor allocator", "1.5 GiB")),
@@ -308,6 +329,10 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS(
             "Fixed time of a collective between nodes (fits of public measurements: 42 to 364 us)",
             "80 us")),
+    ROW(COLLECTIVES, "node", "collectives", ENUM(collectives), BY("simple"),
+        MEANS("How collectives are priced", "measured")),
+    ROW(ALGORITHM, "node", "algorithm", ENUM(algorithms), BY("nccl"), TO(network.algorithm),
+        MEANS("Which algorithm they run where the price follows it (fitted, measured)", "ring")),
     ROW(H2D, "node", "h2d", RATE(BANDWIDTH), AUTO("the GPU's host link"),
         TO(network.host_to_device_bytes_per_s), MEANS("Host to device, pinned memory", "25 GB/s")),
     ROW(D2H, "node", "d2h", RATE(BANDWIDTH), AUTO("the GPU's host link"),

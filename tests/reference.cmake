@@ -5,3 +5,5 @@ add_test(NAME reference_fsdp COMMAND check_reference fsdp ${CMAKE_CURRENT_SOURCE
 add_test(NAME reference_inputs COMMAND check_inputs_ds ${CMAKE_CURRENT_SOURCE_DIR}/reference/ds_inputs ${CMAKE_CURRENT_SOURCE_DIR}/reference/fsdp_inputs)
 add_test(NAME reference_memory COMMAND check_memory ${CMAKE_CURRENT_SOURCE_DIR}/reference/runs_memory.csv)
 add_test(NAME reference_activations COMMAND check_activations ${CMAKE_CURRENT_SOURCE_DIR}/reference/activations)
+add_test(NAME reference_cases COMMAND check_cases ${PROJECT_SOURCE_DIR}/scenarios/cases)
+add_test(NAME reference_cases_table COMMAND check_cases --current ${PROJECT_SOURCE_DIR}/tools/docs/cases.md ${PROJECT_SOURCE_DIR}/scenarios/cases)

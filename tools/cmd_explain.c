@@ -19,7 +19,7 @@ list_keys(void)
     const ZpSchemaKey *keys = zp_schema_table(&n);
     for (gsize i = 0; i < n; i++) {
         g_autofree char *name = g_strdup_printf("%s.%s", keys[i].section, keys[i].key);
-        printf("%-28s %s\n", name, keys[i].help);
+        printf("%-38s %s\n", name, keys[i].help);
     }
 }
 

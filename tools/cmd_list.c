@@ -27,6 +27,16 @@ list_models(void)
         printf("%-18s %s\n", entries[i].name, entries[i].summary);
 }
 
+/* 0 is "none" or "not known". */
+static void
+print_figure(int width, int decimals, double value)
+{
+    if (value > 0.0)
+        printf(" %*.*f", width, decimals, value);
+    else
+        printf(" %*s", width, "-");
+}
+
 static void
 list_gpus(void)
 {
@@ -35,10 +45,13 @@ list_gpus(void)
     const ZpGpu *gpus = zp_hardware_gpus(hardware, &n);
     printf("%-18s %12s %14s %12s %12s\n", "gpu", "memory GiB", "bf16 TFLOP/s", "HBM GB/s",
            "link GB/s");
-    for (gsize i = 0; i < n; i++)
-        printf("%-18s %12.2f %14.1f %12.0f %12.0f\n", gpus[i].name,
-               (double)gpus[i].memory_bytes / 1073741824.0, gpus[i].flops_bf16 / 1e12,
-               gpus[i].memory_bytes_per_s / 1e9, gpus[i].link_bytes_per_s / 1e9);
+    for (gsize i = 0; i < n; i++) {
+        printf("%-18s %12.2f", gpus[i].name, (double)gpus[i].memory_bytes / 1073741824.0);
+        print_figure(14, 1, gpus[i].flops_bf16 / 1e12);
+        print_figure(12, 0, gpus[i].memory_bytes_per_s / 1e9);
+        print_figure(12, 0, gpus[i].link_bytes_per_s / 1e9);
+        printf("\n");
+    }
 }
 
 static void

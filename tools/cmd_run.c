@@ -76,13 +76,19 @@ print_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecor
     return TRUE;
 }
 
+static const char *
+database_path(const ZpCommandOptions *options)
+{
+    return options->database != NULL ? options->database : "zeropeak.db";
+}
+
 static gboolean
 store_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecorder *recorder,
           GError **error)
 {
     if (options->no_database)
         return TRUE;
-    const char *path = options->database != NULL ? options->database : "zeropeak.db";
+    const char *path = database_path(options);
     g_autoptr(ZpStore) store = zp_store_open(path, ZP_STORE_APPEND, error);
     if (store == NULL)
         return FALSE;
@@ -92,6 +98,13 @@ store_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecor
     if (!options->json)
         printf("recorded as run %" G_GINT64_FORMAT " in %s\n", id, path);
     return TRUE;
+}
+
+static void
+note_sweep(const ZpScenario *scenario)
+{
+    if (scenario->axes->len > 0)
+        fprintf(stderr, "note: the [sweep] axes are not run here; 'zeropeak sweep' runs them\n");
 }
 
 static int
@@ -120,6 +133,11 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
         g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_USAGE, "--trace goes with --json");
         return ZP_EXIT_USAGE;
     }
+    if (options->json && (options->why || options->lifecycle || options->tape)) {
+        g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_USAGE,
+                    "--json goes without --why, --lifecycle and --tape");
+        return ZP_EXIT_USAGE;
+    }
     const volatile gint *cancelled = zp_interrupt_watch();
     g_autoptr(ZpScenario) scenario =
         zp_scenario_load(arguments[0], (const char *const *)options->set, error);
@@ -128,6 +146,9 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     print_warnings(scenario);
     if (options->tape)
         return print_tape(scenario, error);
+    note_sweep(scenario);
+    if (!options->no_database && !zp_store_check(database_path(options), error))
+        return ZP_EXIT_IO;
     gboolean record = !options->no_database || options->trace;
     g_autoptr(ZpRecorder) recorder = record ? zp_recorder_new() : NULL;
     g_autoptr(ZpStep) step = zp_step_new();

@@ -85,12 +85,18 @@ finish(Finished *out, const ZpSweep *sweep, const ZpSweepRunResult *result)
     };
 }
 
+static const char *
+database_path(const ZpCommandOptions *options)
+{
+    return options->database != NULL ? options->database : "zeropeak.db";
+}
+
 static gboolean
 store_sweep(const ZpCommandOptions *options, const Finished *finished, GError **error)
 {
     if (options->no_database)
         return TRUE;
-    const char *path = options->database != NULL ? options->database : "zeropeak.db";
+    const char *path = database_path(options);
     g_autoptr(ZpStore) store = zp_store_open(path, ZP_STORE_APPEND, error);
     if (store == NULL)
         return FALSE;
@@ -133,9 +139,11 @@ print_sweep(const ZpCommandOptions *options, const Finished *finished)
 static int
 run(const ZpCommandOptions *options, char **arguments, GError **error)
 {
-    if (arguments[0] == NULL || arguments[1] != NULL || options->jobs < 0 || options->jobs > 1024) {
+    if (arguments[0] == NULL || arguments[1] != NULL || options->jobs < 0 || options->jobs > 1024 ||
+        options->top < 0) {
         g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_USAGE,
-                    "give exactly one scenario file, and --jobs from 1 to 1024");
+                    "give exactly one scenario file, --jobs up to 1024 (0: one per processor), and "
+                    "--top from 1 (0: 10)");
         return ZP_EXIT_USAGE;
     }
     const volatile gint *cancelled = zp_interrupt_watch();
@@ -146,6 +154,8 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     g_autoptr(ZpSweep) sweep = zp_sweep_new(scenario, error);
     if (sweep == NULL)
         return ZP_EXIT_INPUT;
+    if (!options->no_database && !zp_store_check(database_path(options), error))
+        return ZP_EXIT_IO;
     ZpProgress progress;
     zp_progress_begin(&progress, "sweep", zp_sweep_n_points(sweep));
     g_auto(ZpSweepRunResult) result = {0};

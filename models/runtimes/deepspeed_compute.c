@@ -1,5 +1,7 @@
 #include "models/runtimes/deepspeed_compute.h"
 
+#include "models/cost_layer.h"
+
 /* The layer a module computes in: its own, or that of its first parameter. */
 static gint32
 layer_of(const ZpDsCompute *self, gint32 index)
@@ -75,6 +77,8 @@ share_layers(ZpDsCompute *self)
             state->last_module = m;
         const ZpModelLayer *spent = zp_model_layer(model, layer[m]);
         double share = (double)weight[m] / (double)total[layer[m]];
+        self->modules[m].layer = layer[m];
+        self->modules[m].share = share;
         self->modules[m].flops = share * (double)spent->flops_per_token * (double)self->tokens;
         self->modules[m].traffic_bytes =
             share * (double)spent->traffic_bytes_per_token * (double)self->tokens;
@@ -181,25 +185,36 @@ begin_layer(ZpDsCompute *self, gint32 l, gboolean recompute)
             make(self, ZP_CLASS_LOGITS, ZP_ROLE_NONE, layer->logits_bytes_per_token * self->tokens);
 }
 
+/* `passes` forward-equivalents of the module: 1 forward, 2 backward. */
+static void
+launch(const ZpDsCompute *self, const ZpDsModuleCost *cost, ZpKind kind, double passes)
+{
+    const ZpJob *job = self->ds->job;
+    if (cost->flops <= 0.0 && cost->traffic_bytes <= 0.0)
+        return;
+    if (job->device.calibration == NULL || cost->share <= 0.0) {
+        zp_ds_kernel(self->ds, ZP_DS_STREAM_COMPUTE, kind, passes * cost->flops,
+                     passes * cost->traffic_bytes);
+        return;
+    }
+    ZpTime whole = zp_cost_layer(job, zp_model_layer(job->model, cost->layer), kind);
+    zp_ds_timed_kernel(self->ds, ZP_DS_STREAM_COMPUTE, kind,
+                       zp_time_from_seconds(zp_time_to_seconds(whole) * cost->share),
+                       passes * cost->flops);
+}
+
 void
 zp_ds_compute_forward(ZpDsCompute *self, gint32 module, gboolean recompute)
 {
     if (self->starts[module] != ZP_MODEL_NONE)
         begin_layer(self, self->starts[module], recompute);
-    const ZpDsModuleCost *cost = &self->modules[module];
-    if (cost->flops > 0.0 || cost->traffic_bytes > 0.0)
-        zp_ds_kernel(self->ds, ZP_DS_STREAM_COMPUTE,
-                     recompute ? ZP_KIND_RECOMPUTE : ZP_KIND_FORWARD, cost->flops,
-                     cost->traffic_bytes);
+    launch(self, &self->modules[module], recompute ? ZP_KIND_RECOMPUTE : ZP_KIND_FORWARD, 1.0);
 }
 
 void
 zp_ds_compute_backward(ZpDsCompute *self, gint32 module)
 {
-    const ZpDsModuleCost *cost = &self->modules[module];
-    if (cost->flops > 0.0 || cost->traffic_bytes > 0.0)
-        zp_ds_kernel(self->ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_BACKWARD, 2.0 * cost->flops,
-                     2.0 * cost->traffic_bytes);
+    launch(self, &self->modules[module], ZP_KIND_BACKWARD, 2.0);
 }
 
 void

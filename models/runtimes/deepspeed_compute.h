@@ -10,6 +10,8 @@
 typedef struct {
     double flops;         /* forward */
     double traffic_bytes; /* forward */
+    gint32 layer;         /* it has this share of; share 0: of none */
+    double share;
 } ZpDsModuleCost;
 
 typedef struct {

@@ -127,12 +127,12 @@ zp_ds_collective(ZpDs *ds, const ZpDsCollective *collective)
 }
 
 void
-zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes)
+zp_ds_timed_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double flops)
 {
     if (ds->silent)
         return;
     ZpTapeWork work = {
-        .solo_ps = zp_cost_kernel(&ds->job->device, flops, bytes),
+        .solo_ps = duration_ps,
         .flops = flops,
         .kind = (gint16)kind,
         .link = ZP_TAPE_NONE,
@@ -141,6 +141,13 @@ zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes)
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ds->tape, stream, zp_tape_add_work(ds->tape, &work));
+}
+
+void
+zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes)
+{
+    if (!ds->silent)
+        zp_ds_timed_kernel(ds, stream, kind, zp_cost_kernel(&ds->job->device, flops, bytes), flops);
 }
 
 void

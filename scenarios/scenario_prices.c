@@ -1,0 +1,88 @@
+/* How layers and collectives are priced: measured constants instead of the plain keys. */
+#include <string.h>
+
+#include "models/cost.h"
+#include "scenarios/scenario_resolve.h"
+
+/* Sweeps make many scenarios of one file: what the file said is kept with each. */
+static void
+read_file(ZpScenarioResolve *resolve, const char *name)
+{
+    ZpScenarioState *state = resolve->state;
+    g_autofree char *folder = g_path_get_dirname(state->path);
+    g_autofree char *path =
+        g_path_is_absolute(name) ? g_strdup(name) : g_build_filename(folder, name, NULL);
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    if (g_file_get_contents(path, &text, NULL, &error))
+        state->calibration = zp_calibration_parse(text, &error);
+    if (state->calibration == NULL) {
+        zp_scenario_resolve_complain(resolve, ZP_KEY_CALIBRATION, ZP_SCENARIO_ERROR_IO,
+                                     "%s; legal are built-in, none and the path of a file made by "
+                                     "'zeropeak calibrate'",
+                                     error->message);
+        return;
+    }
+    resolve->scenario->job.device.calibration = state->calibration;
+}
+
+static void
+set_calibration(ZpScenarioResolve *resolve)
+{
+    const char *name = resolve->state->effective[ZP_KEY_CALIBRATION].value.text;
+    ZpDevice *device = &resolve->scenario->job.device;
+    if (strcmp(name, "none") == 0)
+        return;
+    if (strcmp(name, "built-in") != 0) {
+        read_file(resolve, name);
+        return;
+    }
+    device->calibration = zp_calibration_find(resolve->gpu->name);
+    if (device->calibration == NULL)
+        zp_scenario_resolve_warn(resolve, ZP_KEY_CALIBRATION,
+                                 "has no effect: no constants were measured on %s; layers are "
+                                 "priced by a roofline",
+                                 resolve->gpu->name);
+}
+
+/* By the compute capability that NVIDIA names architectures after. */
+static int
+generation_of(const char *gpu)
+{
+    static const struct {
+        const char *prefix;
+        int generation;
+    } table[] = {{"B", 10}, {"GB", 10}, {"H", 9}, {"GH", 9}, {"A100", 8}, {"A800", 8}, {"V100", 7}};
+    for (gsize i = 0; i < G_N_ELEMENTS(table); i++) {
+        if (g_str_has_prefix(gpu, table[i].prefix))
+            return table[i].generation;
+    }
+    return 0;
+}
+
+static void
+set_collectives(ZpScenarioResolve *resolve)
+{
+    ZpNetwork *network = &resolve->scenario->job.network;
+    ZpSchemaCollectives how =
+        (ZpSchemaCollectives)zp_scenario_state_integer(resolve->state, ZP_KEY_COLLECTIVES);
+    if (how == ZP_COLLECTIVES_SIMPLE) {
+        network->algorithm = ZP_ALGORITHM_RING;
+        return;
+    }
+    ZpAlgorithm algorithm = network->algorithm;
+    zp_cost_network_defaults(network, network->link_bytes_per_s, network->network_bytes_per_s,
+                             generation_of(resolve->gpu->name));
+    network->algorithm = algorithm;
+    if (how != ZP_COLLECTIVES_MEASURED)
+        return;
+    resolve->state->tables = zp_cost_tables_new(resolve->gpu->name, NULL);
+    network->measured = resolve->state->tables;
+}
+
+void
+zp_scenario_set_prices(ZpScenarioResolve *resolve)
+{
+    set_calibration(resolve);
+    set_collectives(resolve);
+}
