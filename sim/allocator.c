@@ -25,7 +25,8 @@ struct _ZpAllocator {
     GArray *waiting; /* Waiting */
     gint32 cursor;   /* next instruction to look at for LAUNCH and USE */
     gint64 issued[ZP_TAPE_MAX_STREAMS], ended[ZP_TAPE_MAX_STREAMS]; /* works */
-    gboolean instant; /* works end as soon as they are issued */
+    gint64 n_ended, n_ended_seen; /* of all streams; when waiting blocks were last looked at */
+    gboolean instant;             /* works end as soon as they are issued */
     ZpAllocatorFunc func;
     gpointer data;
     ZpAllocatorResult result;
@@ -163,8 +164,9 @@ static gboolean
 is_over(const ZpAllocator *allocator, const Waiting *waiting)
 {
     const gint64 *ended = allocator->instant ? allocator->issued : allocator->ended;
-    for (int s = 0; s < allocator->tape->n_streams; s++) {
-        if ((waiting->streams >> s & 1) && ended[s] < waiting->until[s])
+    for (guint32 left = waiting->streams; left != 0; left &= left - 1) {
+        int s = g_bit_nth_lsf(left, -1);
+        if (ended[s] < waiting->until[s])
             return FALSE;
     }
     return TRUE;
@@ -176,15 +178,21 @@ end_waiting(ZpAllocator *allocator, gboolean all)
 {
     GArray *waiting = allocator->waiting;
     guint kept = 0;
+    /* Each was looked at when it was released: nothing is new before another work has ended. */
+    if (!all && allocator->n_ended == allocator->n_ended_seen)
+        return;
+    allocator->n_ended_seen = allocator->n_ended;
     for (guint i = 0; i < waiting->len; i++) {
-        Waiting one = g_array_index(waiting, Waiting, i);
-        if (!all && !is_over(allocator, &one)) {
-            g_array_index(waiting, Waiting, kept++) = one;
+        const Waiting *one = &g_array_index(waiting, Waiting, i);
+        if (!all && !is_over(allocator, one)) {
+            if (kept < i)
+                g_array_index(waiting, Waiting, kept) = *one;
+            kept++;
             continue;
         }
-        const ZpAllocatorBlock *block = zp_allocator_blocks_get(&allocator->blocks, one.block);
+        const ZpAllocatorBlock *block = zp_allocator_blocks_get(&allocator->blocks, one->block);
         count(allocator, block->pool, 0, 0, -block->bytes);
-        zp_allocator_blocks_release(&allocator->blocks, one.block);
+        zp_allocator_blocks_release(&allocator->blocks, one->block);
     }
     g_array_set_size(waiting, kept);
 }
@@ -313,6 +321,7 @@ on_span(const ZpTape *tape, const ZpObserverSpan *seen, gpointer data)
 {
     ZpAllocator *allocator = data;
     allocator->ended[tape->instrs[seen->instr].stream]++;
+    allocator->n_ended++;
 }
 
 ZpObserver

@@ -70,7 +70,7 @@ main(void)
         "Llama-2-70B stage 3, 80 blocks, compiled and played: %.3f ms (target 0.300, ratio %.2f), "
         "%d instructions\n",
         ms, ms / 0.3, zp_step_tape(step)->n_instrs);
-    static const char *const runtimes[] = {"ideal", "fsdp1", "fsdp2"};
+    static const char *const runtimes[] = {"ideal", "fsdp1", "fsdp2", "deepspeed"};
     for (gsize r = 0; r < G_N_ELEMENTS(runtimes); r++) {
         job.runtime = runtimes[r];
         job.device.allocator = ZP_ALLOCATOR_NONE;

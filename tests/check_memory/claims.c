@@ -139,8 +139,9 @@ static const Boundary boundaries[] = {
     {"TT-031", "Llama-3.1-405B, 128 ranks, full checkpointing", TRUE, NULL},
     {"HF-023", "Llama-2-70B, 16 ranks, full checkpointing", TRUE, NULL},
     {"PT-015", "GPT-530B, 560 ranks, micro-batch 4, full checkpointing", FALSE,
-     "fits by emptying the cache, with 2.5 GiB beside what is allocated: backward's temporaries of "
-     "written-out attention are left out"},
+     "allocates 99 % of the card and fits by emptying the cache each time: a margin that is "
+     "smaller than "
+     "what is known of that program of 2021"},
 };
 
 static gboolean
@@ -171,11 +172,17 @@ memory_check_claims(const GArray *results)
                            MEMORY_ALLOCATED, 1.0, TRUE, NULL);
     ok &= check_difference(results, "llm.c 1558M, stage 0 over stage 1", "IS-018", "IS-019",
                            MEMORY_ALLOCATED, 5.0, TRUE, NULL);
+    /* The allocator's pages are 20 MiB: a difference of two is within two. */
     ok &= check_difference(results, "torchtitan, second step over first (8 B x P / 8)", "TT-055",
-                           "TT-056", MEMORY_RESERVED, 40.0, FALSE,
-                           "activations that are too large take the simulated run to the capacity");
+                           "TT-056", MEMORY_RESERVED, 40.0, TRUE, NULL);
+    ok &=
+        check_within(results, "torchtitan's active memory", "TT-", MEMORY_ACTIVE, 0.05, TRUE, NULL);
+    static const char *const small[] = {"TT-055", "TT-056", "TT-057", "TT-058"};
+    for (gsize i = 0; i < G_N_ELEMENTS(small); i++)
+        ok &= check_within(results, "reserved, Llama-3-8B at micro-batch 1", small[i],
+                           MEMORY_RESERVED, 0.05, TRUE, NULL);
     ok &= check_within(results, "torchtitan's reserved memory", "TT-", MEMORY_RESERVED, 0.05, FALSE,
-                       "activations: selective_op keeps too much, compiled kernels keep less, and "
-                       "blocks lack their temporaries");
+                       "a layer's tensors are one buffer here, so the cache is cut up less than it "
+                       "is there without expandable segments; compilers are not modelled");
     return check_boundaries(results) && ok;
 }

@@ -213,6 +213,10 @@ memory_job_new(const MemoryRow *row, const ZpHardware *hardware, const char **re
     if (self->model == NULL)
         return NULL;
     self->job.model = self->model;
+    if (!memory_activations_apply(row, self->model, &self->job)) {
+        *reason = "the shape is none that activations are counted for";
+        return NULL;
+    }
     self->job.simulation = (ZpSimulation){
         .simulated_ranks = 1, .steps = self->fsdp.first_step ? 1 : 2, .slow_rank = ZP_MODEL_NONE};
     return g_steal_pointer(&self);

@@ -15,6 +15,7 @@
  *    stated, is judged at its least: with the 16 GiB of foreach it would not fit);
  *  - attention: fused kernels, unless the column says eager or the source is from before them
  *    (FlashAttention, arXiv 2205.14135, is of 2022);
+ *  - activations: models/activation.h for the row's program (activations.c here says how);
  *  - what a ladder of settings added once stays (chunked losses are not modelled);
  *  - the MLP is gated where that parameter count is nearer to n_params; "32 enc + 32 dec" is
  *    PyTorch's nn.Transformer;
@@ -45,6 +46,12 @@ const char *memory_row_text(const MemoryRow *row, const char *column);
 gint64 memory_row_integer(const MemoryRow *row, const char *column, gint64 missing);
 /* Does the column contain `part` (given in small letters)? */
 gboolean memory_row_has(const MemoryRow *row, const char *column, const char *part);
+
+/* Is attention written out? */
+gboolean memory_row_eager(const MemoryRow *row);
+/* Replaces what the layers keep by what models/activation.h finds for the row's program; FALSE for
+ * sizes that it refuses. */
+gboolean memory_activations_apply(const MemoryRow *row, ZpModel *model, const ZpJob *job);
 
 /* NULL with a reason. */
 ZpModel *memory_model_new(const MemoryRow *row, ZpDtype compute, const char **reason);

@@ -25,13 +25,17 @@ memory_row_has(const MemoryRow *row, const char *column, const char *part)
     return strstr(low, part) != NULL;
 }
 
+gboolean
+memory_row_eager(const MemoryRow *row)
+{
+    return memory_row_has(row, "attn_impl", "eager") ||
+           (*memory_row_text(row, "attn_impl") == '\0' && memory_row_has(row, "source", "sc21"));
+}
+
 static ZpModel *
 build_shape(const MemoryRow *row, ZpDtype compute, gboolean gated)
 {
     gint64 hidden = memory_row_integer(row, "d_model", 0);
-    gboolean eager =
-        memory_row_has(row, "attn_impl", "eager") ||
-        (*memory_row_text(row, "attn_impl") == '\0' && memory_row_has(row, "source", "sc21"));
     ZpArchitecture a = {
         .family = gated ? "llama" : "gpt2",
         .layers = memory_row_integer(row, "n_layers", 0),
@@ -50,7 +54,7 @@ build_shape(const MemoryRow *row, ZpDtype compute, gboolean gated)
     };
     ZpArchitectureOptions options = {
         .compute = compute,
-        .attention = eager ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
+        .attention = memory_row_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
         .causal = TRUE,
     };
     return zp_architecture_build(&a, &options, memory_row_text(row, "model_name"), NULL);

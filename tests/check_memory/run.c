@@ -13,15 +13,13 @@ cause_of(const MemoryRow *row)
         return "";
     if (memory_row_has(row, "framework", "llm.c"))
         return "activations are eager PyTorch's, not llm.c's own list of buffers";
-    if (memory_row_has(row, "activation_ckpt", "selective_op"))
-        return memory_row_has(row, "compile", "y")
-                   ? "activations: selective_op keeps more here than there; compiled kernels"
-                   : "activations: selective_op keeps more here than there";
+    if (*memory_row_text(row, "peak_reserved_gib") != '\0' && memory_row_has(row, "compile", "n"))
+        return "a layer's tensors are one buffer: the cache is cut up less here";
     if (memory_row_has(row, "compile", "y"))
-        return "activations: compiled kernels keep less";
+        return "what a compiler fuses and recomputes is not modelled";
     if (memory_row_has(row, "param_dtype", "amp"))
-        return "activations: autocast keeps the residual stream and copies of the logits in fp32";
-    return "activations: temporaries inside a block and the loss's copies";
+        return "what else lives around the loss under autocast is not known";
+    return "the order of releases around the loss";
 }
 
 static void
