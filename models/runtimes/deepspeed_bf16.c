@@ -114,8 +114,7 @@ step(ZpDsProgram *program)
         gint64 slice = state->groups[g].slice_elements;
         if (program->first_step)
             zp_ds_program_make_moments(program, slice, FALSE);
-        zp_ds_kernel(ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_OPTIMIZER, 0.0,
-                     (double)slice * ds->job->optimizer->traffic_bits / 8.0);
+        zp_ds_program_optimize(program, slice, slice);
         zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE,
                             zp_ds_bytes(ds->master, slice) + zp_ds_bytes(ds->model, slice));
     }

@@ -47,6 +47,24 @@ zp_ds_program_make_moments(ZpDsProgram *self, gint64 elements, gboolean on_host)
     }
 }
 
+void
+zp_ds_program_optimize(ZpDsProgram *self, gint64 elements, gint64 largest)
+{
+    ZpDs *ds = &self->ds;
+    gint64 bytes = zp_ds_bytes(ds->moments, largest);
+    gint32 root = ZP_TAPE_NONE, quotient = ZP_TAPE_NONE;
+    if (ds->settings->adam == ZP_DS_TORCH_ADAM) {
+        root =
+            zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_OPTIMIZER_TEMPORARY, ZP_ROLE_NONE, bytes);
+        quotient =
+            zp_ds_make(ds, ZP_DS_STREAM_COMPUTE, ZP_CLASS_OPTIMIZER_TEMPORARY, ZP_ROLE_NONE, bytes);
+        zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &root);
+    }
+    zp_ds_kernel(ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_OPTIMIZER, 0.0,
+                 (double)elements * ds->job->optimizer->traffic_bits / 8.0);
+    zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &quotient);
+}
+
 /* Gradients */
 
 static gint32

@@ -79,3 +79,8 @@ zp_ds_program_elements(const ZpDsProgram *program, gint32 id)
 }
 /* Moments appear at the first optimizer step: two tensors of `elements`, where the master is. */
 void zp_ds_program_make_moments(ZpDsProgram *program, gint64 elements, gboolean on_host);
+/* The optimizer's kernel on the device, over `elements` of which the largest tensor has `largest`.
+ * torch.optim.AdamW holds two temporaries of a tensor at once while it makes its denominator
+ * (torch/optim/adam.py, _single_tensor_adam: the root of the variance, and its quotient by the bias
+ * correction); FusedAdam has none. */
+void zp_ds_program_optimize(ZpDsProgram *program, gint64 elements, gint64 largest);

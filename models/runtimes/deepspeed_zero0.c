@@ -142,11 +142,15 @@ drop_gradients(ZpDsProgram *program)
         zp_ds_drop(&program->ds, ZP_DS_STREAM_COMPUTE, &program->gradients[id]);
 }
 
-static void
-update(ZpDsProgram *program, gint64 elements)
+/* Unwrapped, the optimizer has the model's own tensors. */
+static gint64
+largest_tensor(const ZpDsProgram *program, gint32 g)
 {
-    double bytes = (double)elements * program->ds.job->optimizer->traffic_bits / 8.0;
-    zp_ds_kernel(&program->ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_OPTIMIZER, 0.0, bytes);
+    g_autoptr(GArray) ids = zp_ds_program_group(program, g);
+    gint64 largest = 0;
+    for (guint i = 0; i < ids->len; i++)
+        largest = MAX(largest, zp_ds_program_elements(program, g_array_index(ids, gint32, i)));
+    return largest;
 }
 
 /* fp32 casts of every gradient and their concatenation coexist; then the low-precision gradients
@@ -176,7 +180,7 @@ step_wrapped(ZpDsProgram *program)
             zp_ds_drop(ds, stream, &program->gradients[g_array_index(ids, gint32, i)]);
     }
     for (gint32 g = 0; g < program->n_groups; g++) {
-        update(program, group_elements(program, g));
+        zp_ds_program_optimize(program, group_elements(program, g), group_elements(program, g));
         zp_ds_drop(ds, stream, &flats[g]);
         zp_ds_memory_kernel(ds, stream,
                             zp_ds_bytes(ds->master, group_elements(program, g)) +
@@ -200,7 +204,7 @@ step(ZpDsProgram *program)
         if (program->first_step)
             each_tensor(program, make_moments);
         for (gint32 g = 0; g < program->n_groups; g++)
-            update(program, group_elements(program, g));
+            zp_ds_program_optimize(program, group_elements(program, g), largest_tensor(program, g));
     }
     drop_gradients(program);
 }

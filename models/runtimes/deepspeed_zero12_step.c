@@ -99,8 +99,7 @@ update_group(ZpDsProgram *program, ZpDs12 *state, gint32 g)
     drop_averaged(program, state, g);
     if (program->first_step)
         zp_ds_program_make_moments(program, slice, FALSE);
-    zp_ds_kernel(ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_OPTIMIZER, 0.0,
-                 (double)slice * ds->job->optimizer->traffic_bits / 8.0);
+    zp_ds_program_optimize(program, slice, slice);
     zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &gradient);
     zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE, lp_bytes + master_bytes);
 }

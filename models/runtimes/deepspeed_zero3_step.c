@@ -76,8 +76,7 @@ update(ZpDsProgram *program, const ZpDsSubGroup *group)
     }
     if (program->first_step)
         zp_ds_program_make_moments(program, n, FALSE);
-    zp_ds_kernel(ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_OPTIMIZER, 0.0,
-                 (double)n * ds->job->optimizer->traffic_bits / 8.0);
+    zp_ds_program_optimize(program, n, n);
     zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE, master + zp_ds_bytes(ds->model, n));
     zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &gradient);
 }
