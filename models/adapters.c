@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-G_DEFINE_QUARK(zp-adapters-error-quark, zp_adapters_error)
+G_DEFINE_QUARK(zp - adapters - error - quark, zp_adapters_error)
 
 gint64
 zp_model_freeze(ZpModel *model, const char *pattern)

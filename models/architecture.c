@@ -2,7 +2,7 @@
 
 #include "models/architecture_build.h"
 
-G_DEFINE_QUARK(zp-architecture-error-quark, zp_architecture_error)
+G_DEFINE_QUARK(zp - architecture - error - quark, zp_architecture_error)
 
 static void complain(GString *list, const char *format, ...) G_GNUC_PRINTF(2, 3);
 

@@ -1,6 +1,6 @@
 #include "models/checks.h"
 
-G_DEFINE_QUARK(zp-checks-error-quark, zp_checks_error)
+G_DEFINE_QUARK(zp - checks - error - quark, zp_checks_error)
 
 typedef struct {
     const ZpJob *job;

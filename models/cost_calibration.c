@@ -5,7 +5,7 @@
 
 #include "models/resources.h"
 
-G_DEFINE_QUARK(zp-calibration-error-quark, zp_calibration_error)
+G_DEFINE_QUARK(zp - calibration - error - quark, zp_calibration_error)
 
 typedef struct {
     const char *group, *key;

@@ -104,8 +104,8 @@ typedef struct {
     double memory_bytes_per_s;
     double memory_efficiency;
     gint64 capacity_bytes;
-    gint64 overhead_bytes;    /* runtime overhead outside the allocator */
-    double contingency;       /* ratio of the peak kept free */
+    gint64 overhead_bytes; /* runtime overhead outside the allocator */
+    double contingency;    /* ratio of the peak kept free */
     ZpAllocatorMode allocator;
     ZpTime kernel_latency_ps; /* per kernel on the device */
     /* NULL: a roofline of the figures above.  Else layers are priced by their shapes, and

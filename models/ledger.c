@@ -4,7 +4,7 @@
 
 #include "models/ledger_internal.h"
 
-G_DEFINE_QUARK(zp-ledger-error-quark, zp_ledger_error)
+G_DEFINE_QUARK(zp - ledger - error - quark, zp_ledger_error)
 
 static gint64
 saturate(LedgerMath *math)

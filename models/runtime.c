@@ -8,7 +8,7 @@
 #include "models/runtimes/fsdp2.h"
 #include "models/runtimes/ideal.h"
 
-G_DEFINE_QUARK(zp-runtime-error-quark, zp_runtime_error)
+G_DEFINE_QUARK(zp - runtime - error - quark, zp_runtime_error)
 
 static const ZpRuntime *const runtimes[] = {
     &zp_runtime_ideal, &zp_runtime_deepspeed, &zp_runtime_fsdp2, &zp_runtime_fsdp1, &zp_runtime_ddp,

@@ -8,7 +8,7 @@
 #include "models/step_summary.h"
 #include "sim/player.h"
 
-G_DEFINE_QUARK(zp-step-error-quark, zp_step_error)
+G_DEFINE_QUARK(zp - step - error - quark, zp_step_error)
 
 /* A tape longer than this is refused: it would take minutes and gigabytes to play. */
 #define MAX_TAPE_INSTRUCTIONS G_GINT64_CONSTANT(40000000)

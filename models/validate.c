@@ -7,7 +7,7 @@
 #include "models/step.h"
 #include "models/validate_job.h"
 
-G_DEFINE_QUARK(zp-validate-error-quark, zp_validate_error)
+G_DEFINE_QUARK(zp - validate - error - quark, zp_validate_error)
 
 static void
 free_row(gpointer data)

@@ -1,5 +1,5 @@
-#include "models/nearest.h"
 #include "scenarios/ds_schema.h"
+#include "models/nearest.h"
 #include "scenarios/ds_table.h"
 #include "scenarios/import_message.h"
 

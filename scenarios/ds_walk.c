@@ -74,8 +74,7 @@ say_misspelt(const ZpDsReader *reader, const char *path, const ZpTree *tree, ZpD
                     mend, "unknown key: DeepSpeed silently ignores it, it has no effect");
         return;
     }
-    if (entry && entry->state == ZP_DS_DEPRECATED &&
-        zp_nearest_distance(tree->key, name) <= 2) {
+    if (entry && entry->state == ZP_DS_DEPRECATED && zp_nearest_distance(tree->key, name) <= 2) {
         /* Such files were written for versions that ignored unknown keys without a word. */
         g_autofree char *text = g_strdup_printf(
             "unknown key, not the deprecated %s: ignored by the versions that still know that key "

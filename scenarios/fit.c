@@ -2,7 +2,7 @@
 
 #include <json-glib/json-glib.h>
 
-G_DEFINE_QUARK(zp-fit-error-quark, zp_fit_error)
+G_DEFINE_QUARK(zp - fit - error - quark, zp_fit_error)
 
 /* No training job has more of anything. */
 #define MAX_VALUE ((gint64)1 << 40)

@@ -1,5 +1,5 @@
-#include "models/nearest.h"
 #include "scenarios/fsdp_reader.h"
+#include "models/nearest.h"
 #include "scenarios/import_row.h"
 
 #include <math.h>
@@ -228,8 +228,7 @@ zp_fsdp_reader_rest(const ZpFsdpReader *reader, const char *block, ZpImportSever
         if (g_hash_table_contains(reader->taken, member) ||
             zp_import_message_is_full(reader->config->messages))
             continue;
-        const char *near =
-            zp_nearest_find_among(member->key, known, g_strv_length((GStrv)known));
+        const char *near = zp_nearest_find_among(member->key, known, g_strv_length((GStrv)known));
         /* A key that exists is no misspelling: it was a duplicate, or is read elsewhere. */
         if ((only_near && !near) || (near && strcmp(near, member->key) == 0))
             continue;

@@ -7,6 +7,7 @@
 #include <glib/gstdio.h>
 
 #include "models/nearest.h"
+#include "scenarios/import_settings.h"
 #include "scenarios/scenario_resolve.h"
 #include "scenarios/scenario_text.h"
 #include "scenarios/sweep_axis.h"
@@ -232,9 +233,25 @@ finish(ZpScenario *scenario, const ZpScenario *base, ZpScenarioProblems *problem
     return NULL;
 }
 
-ZpScenario *
-zp_scenario_parse(const char *text, gssize length, const char *name, const char *const *sets,
-                  GError **error)
+/* Imported settings hold where neither the text nor `sets` say anything. */
+static void
+apply_imported(ZpScenario *scenario, const GArray *settings, const char *origin,
+               ZpScenarioProblems *problems)
+{
+    for (guint i = 0; settings != NULL && i < settings->len; i++) {
+        const ZpImportSetting *setting = &g_array_index(settings, ZpImportSetting, i);
+        g_autoptr(GError) error = NULL;
+        if (scenario->state->settings[setting->key->id].given)
+            continue;
+        if (!zp_scenario_state_give(scenario->state, setting->key, setting->text, origin, &error))
+            zp_scenario_problems_add(problems, ZP_SCENARIO_ERROR_RANGE, origin, "[%s] %s: %s",
+                                     setting->key->section, setting->key->key, error->message);
+    }
+}
+
+static ZpScenario *
+parse_once(const char *text, gssize length, const char *name, const char *const *sets,
+           const GArray *imported, const char *origin, GError **error)
 {
     g_auto(ZpScenarioProblems) problems;
     zp_scenario_problems_init(&problems, name);
@@ -243,7 +260,32 @@ zp_scenario_parse(const char *text, gssize length, const char *name, const char 
     ZpScenario *scenario = new_scenario(zp_scenario_state_new(name));
     apply_text(scenario, parts, &problems);
     apply_sets(scenario, sets, "--set", &problems);
+    apply_imported(scenario, imported, origin, &problems);
     return finish(scenario, NULL, &problems, error);
+}
+
+ZpScenario *
+zp_scenario_parse(const char *text, gssize length, const char *name, const char *const *sets,
+                  GError **error)
+{
+    ZpScenario *scenario = parse_once(text, length, name, sets, NULL, NULL, error);
+    const char *config =
+        scenario != NULL ? scenario->state->effective[ZP_KEY_ZERO_CONFIG].value.text : "none";
+    if (scenario == NULL || strcmp(config, "none") == 0)
+        return scenario;
+    /* The file is read in the light of what the scenario says by itself, then joins it. */
+    g_autofree char *folder = g_path_get_dirname(name);
+    g_autofree char *path =
+        g_path_is_absolute(config) ? g_strdup(config) : g_build_filename(folder, config, NULL);
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GArray) settings = zp_import_settings(scenario, path, warnings, error);
+    zp_scenario_free(scenario);
+    if (settings == NULL)
+        return NULL;
+    scenario = parse_once(text, length, name, sets, settings, path, error);
+    for (guint i = 0; scenario != NULL && i < warnings->len; i++)
+        g_ptr_array_insert(scenario->warnings, (gint)i, g_strdup(g_ptr_array_index(warnings, i)));
+    return scenario;
 }
 
 ZpScenario *

@@ -64,9 +64,9 @@ struct _ZpScenarioState {
     ZpFsdp fsdp;
     ZpCalibration *calibration; /* read from a file; or NULL */
     ZpCostTables *tables;       /* network.measured points here; or NULL */
-    char **leaf_classes; /* deepspeed.leaf_classes points here */
-    gint32 n_units;      /* as wrapped; 0: not counted */
-    char *path;          /* strings that ZpScenario shows */
+    char **leaf_classes;        /* deepspeed.leaf_classes points here */
+    gint32 n_units;             /* as wrapped; 0: not counted */
+    char *path;                 /* strings that ZpScenario shows */
     char *name;
 };
 

@@ -62,6 +62,7 @@ typedef enum {
     ZP_KEY_RANKS,
     ZP_KEY_SHARD_GROUP,
 
+    ZP_KEY_ZERO_CONFIG,
     ZP_KEY_RUNTIME,
     ZP_KEY_STAGE,
     ZP_KEY_WRAP,
@@ -277,6 +278,8 @@ typedef struct {
     ZpDeepspeed *deepspeed;
     ZpFsdp *fsdp;
 } ZpSchemaPlaces;
+/* The inverse, for keys with a place; texts have none. */
+void zp_schema_fetch(const ZpSchemaKey *key, const ZpSchemaPlaces *places, ZpSchemaValue *value);
 void zp_schema_store(const ZpSchemaKey *key, const ZpSchemaValue *value,
                      const ZpSchemaPlaces *places);
 

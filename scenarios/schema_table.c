@@ -233,6 +233,11 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
               "smaller)",
               "8")),
 
+    ROW(ZERO_CONFIG, "zero", "config", TEXT, BY("none"),
+        MEANS("A ds_config.json or FSDP settings (accelerate YAML, HF Trainer JSON, torchtitan "
+              "TOML), "
+              "relative to the scenario file: what it says holds where this file says nothing",
+              "ds_config.json")),
     ROW(RUNTIME, "zero", "runtime", TEXT, BY("ideal"),
         MEANS(
             "Whose rules decide order, buffers and lifetimes; `zeropeak list runtimes` shows them",

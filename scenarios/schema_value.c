@@ -199,14 +199,42 @@ place_of(const ZpSchemaKey *key, const ZpSchemaPlaces *places)
     g_assert_not_reached();
 }
 
+static gboolean
+is_real(const ZpSchemaKey *key)
+{
+    return key->kind == ZP_SCHEMA_BANDWIDTH || key->kind == ZP_SCHEMA_FLOPS ||
+           key->kind == ZP_SCHEMA_RATIO;
+}
+
+void
+zp_schema_fetch(const ZpSchemaKey *key, const ZpSchemaPlaces *places, ZpSchemaValue *value)
+{
+    g_assert(key->size != 0);
+    const char *source = place_of(key, places) + key->offset;
+    *value = (ZpSchemaValue){0};
+    if (is_real(key) && key->size == sizeof(double)) {
+        memcpy(&value->real, source, sizeof(double));
+        return;
+    }
+    if (key->size == sizeof(gint64)) {
+        memcpy(&value->integer, source, sizeof(gint64));
+    } else {
+        gint32 narrow = 0;
+        memcpy(&narrow, source, sizeof narrow);
+        value->integer = narrow;
+    }
+    /* A ratio in a 32-bit place is in parts per million. */
+    if (is_real(key))
+        value->real = (double)value->integer / 1e6;
+}
+
 void
 zp_schema_store(const ZpSchemaKey *key, const ZpSchemaValue *value, const ZpSchemaPlaces *places)
 {
     if (key->size == 0)
         return;
     char *target = place_of(key, places) + key->offset;
-    gboolean real = key->kind == ZP_SCHEMA_BANDWIDTH || key->kind == ZP_SCHEMA_FLOPS ||
-                    key->kind == ZP_SCHEMA_RATIO;
+    gboolean real = is_real(key);
     if (real && key->size == sizeof(double)) {
         memcpy(target, &value->real, sizeof(double));
         return;

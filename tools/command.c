@@ -14,12 +14,12 @@
 #include "scenarios/scenario.h"
 #include "tools/manual.h"
 
-G_DEFINE_QUARK(zp-command-error-quark, zp_command_error)
+G_DEFINE_QUARK(zp - command - error - quark, zp_command_error)
 
 static const ZpCommand *const commands[] = {
-    &zp_command_run,    &zp_command_sweep,    &zp_command_fit,      &zp_command_plot,
-    &zp_command_ledger, &zp_command_check,    &zp_command_explain,  &zp_command_list,
-    &zp_command_validate, &zp_command_calibrate,
+    &zp_command_run,    &zp_command_sweep,    &zp_command_fit,       &zp_command_plot,
+    &zp_command_ledger, &zp_command_check,    &zp_command_import,    &zp_command_explain,
+    &zp_command_list,   &zp_command_validate, &zp_command_calibrate,
 };
 
 static const ZpCommandExit exits[] = {

@@ -79,5 +79,6 @@ extern const ZpCommand zp_command_ledger;
 extern const ZpCommand zp_command_check;
 extern const ZpCommand zp_command_explain;
 extern const ZpCommand zp_command_list;
+extern const ZpCommand zp_command_import;
 extern const ZpCommand zp_command_validate;
 extern const ZpCommand zp_command_calibrate;

@@ -8,8 +8,8 @@ static void
 reset_gradients(Fsdp1 *fsdp)
 {
     const ZpFsdp *settings = &fsdp->plan->settings;
-    if (!settings->use_orig_params || !settings->set_to_none ||
-        settings->zero_grad_after_forward || fsdp->emit.micro_batch != 0)
+    if (!settings->use_orig_params || !settings->set_to_none || settings->zero_grad_after_forward ||
+        fsdp->emit.micro_batch != 0)
         return;
     for (guint i = 0; i < fsdp->plan->state_order->len; i++) {
         gint32 unit = g_array_index(fsdp->plan->state_order, gint32, i);
