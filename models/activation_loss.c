@@ -23,6 +23,7 @@ smooth(ZpTrace *trace, gboolean summed, ZpTensor *logs, ZpTensor *target)
         ZpTraceShape scalar = zp_shape(0, NULL);
         g_autoptr(ZpTensor) total = g_steal_pointer(&spread_loss);
         g_autoptr(ZpTensor) counted = zp_plain(trace, "logical_not", &target->shape, 1);
+        (void)counted; /* alive beside the count */
         g_autoptr(ZpTensor) count = zp_plain(trace, "sum", &scalar, COUNT_BYTES);
         spread_loss = zp_divide(trace, total, count);
     }

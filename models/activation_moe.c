@@ -77,6 +77,7 @@ grouped(const Mixture *mixture)
     g_autoptr(ZpTensor) order = NULL;
     {
         g_autoptr(ZpTensor) sorted = integers(program, "sort", 1, &count);
+        (void)sorted; /* alive beside the order for a moment */
         order = integers(program, "sort", 1, &count);
     }
     g_autoptr(ZpTensor) token = integers(program, "floor_divide", 1, &count);
@@ -135,6 +136,7 @@ one_by_one(const Mixture *mixture)
     gint64 sizes[] = {tokens, block->chosen_experts, experts};
     ZpTensor *output = zeros_for_output(mixture);
     g_autoptr(ZpTensor) mask = integers(mixture->program, "one_hot", 3, sizes);
+    (void)mask; /* alive while the experts run */
     for (gint64 e = 0; e < experts; e++)
         run_expert(mixture, count / experts + (e < count % experts), &output);
     return output;

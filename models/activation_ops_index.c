@@ -22,6 +22,7 @@ scatter_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor *
     zp_trace_gradient_of(trace, node, 0);
     g_autoptr(ZpTensor) zeros =
         backward_result(trace, node, "new_zeros", grads[0], &node->input_shape[0]);
+    (void)zeros; /* alive until the end */
     results[0] = backward_result(trace, node, "index_put", grads[0], &node->input_shape[0]);
 }
 

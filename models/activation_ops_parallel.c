@@ -27,6 +27,7 @@ gathered_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor 
     int bytes = grads[0]->element_bytes;
     ZpTraceShape whole = with_tokens(&node->input_shape[0], node->output_shape[0].size[1]);
     g_autoptr(ZpTensor) gathered = allocate(trace, "all_gather", &whole, bytes);
+    (void)gathered; /* alive until the end */
     ZpTensor *gradient = NULL;
     if (node->next[0]) {
         gradient = allocate(trace, "mm", &whole, bytes);
@@ -57,6 +58,7 @@ zp_gathered_linear(ZpTrace *trace, ZpTensor *a, ZpTensor *weight, ZpTensor *bias
     ZpTensor *result = NULL;
     ZpTraceShape whole = with_tokens(&a->shape, a->shape.size[1] * ways);
     g_autoptr(ZpTensor) gathered = allocate(trace, "all_gather", &whole, a->element_bytes);
+    (void)gathered; /* alive until the end */
     if (!zp_frame_cached(trace, ZP_CACHED_PRODUCT, &result, 1)) {
         whole.size[2] = weight->shape.size[0];
         whole = zp_shape(3, whole.size);

@@ -1,4 +1,7 @@
 /* The model itself, built in the way the scenario describes it, or shared with the base. */
+#include <string.h>
+
+#include "models/adapters.h"
 #include "models/catalog.h"
 #include "scenarios/hf_config.h"
 #include "scenarios/scenario_resolve.h"
@@ -10,6 +13,7 @@ options_of(const ZpScenarioState *state)
         .compute = (ZpDtype)zp_scenario_state_integer(state, ZP_KEY_COMPUTE),
         .attention = (ZpAttentionImpl)zp_scenario_state_integer(state, ZP_KEY_ATTENTION),
         .causal = (gboolean)zp_scenario_state_integer(state, ZP_KEY_CAUSAL),
+        .expert_imbalance = state->effective[ZP_KEY_EXPERT_IMBALANCE].value.real,
     };
 }
 
@@ -173,6 +177,32 @@ reason_of(const GError *error)
     return ZP_SCENARIO_ERROR_UNKNOWN;
 }
 
+/* Freezes what the scenario names and adds adapters; FALSE where a pattern matches nothing. */
+static gboolean
+adapt(ZpScenarioResolve *resolve, ZpModel *model)
+{
+    const ZpScenarioState *state = resolve->state;
+    const char *frozen = state->effective[ZP_KEY_FROZEN].value.text;
+    g_auto(GStrv) patterns = g_strsplit(strcmp(frozen, "none") == 0 ? "" : frozen, ",", -1);
+    for (char **pattern = patterns; *pattern != NULL; pattern++) {
+        if (zp_model_freeze(model, g_strstrip(*pattern)) > 0)
+            continue;
+        zp_scenario_resolve_complain(resolve, ZP_KEY_FROZEN, ZP_SCENARIO_ERROR_UNKNOWN,
+                                     "no parameter matches '%s'; 'zeropeak check --json' on a "
+                                     "config.json lists the names",
+                                     *pattern);
+        return FALSE;
+    }
+    gint64 rank = zp_scenario_state_integer(state, ZP_KEY_LORA_RANK);
+    g_autoptr(GError) error = NULL;
+    if (rank == 0 || zp_model_add_lora(model, (gint32)rank,
+                                       state->effective[ZP_KEY_LORA_TARGETS].value.text, &error))
+        return TRUE;
+    zp_scenario_resolve_complain(resolve, ZP_KEY_LORA_TARGETS, ZP_SCENARIO_ERROR_UNKNOWN, "%s",
+                                 error->message);
+    return FALSE;
+}
+
 void
 zp_scenario_build_model(ZpScenarioResolve *resolve)
 {
@@ -188,6 +218,10 @@ zp_scenario_build_model(ZpScenarioResolve *resolve)
         zp_scenario_resolve_complain(resolve, about, reason_of(error), "%s", error->message);
     if (model == NULL)
         return;
+    if (!adapt(resolve, model)) {
+        zp_model_free(model);
+        return;
+    }
     resolve->state->model = g_new0(ZpScenarioModel, 1);
     g_atomic_ref_count_init(&resolve->state->model->references);
     resolve->state->model->model = model;

@@ -176,6 +176,17 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("Implementation of attention", "flash")),
     ROW(CAUSAL, "model", "causal", BOOL, BY("true"), SHAPES,
         MEANS("A token attends to earlier ones only: half of the pairs", "true")),
+    ROW(EXPERT_IMBALANCE, "model", "expert_imbalance", RATIO(1, 1e6), BY("1"), SHAPES,
+        MEANS("Mixture of experts: tokens of the busiest rank's experts over the mean", "1.2")),
+    ROW(FROZEN, "model", "frozen", TEXT, BY("none"), SHAPES,
+        MEANS("Parameters that are not trained, as name patterns (*, ?) separated by commas: no "
+              "gradient, no optimizer state, still gathered",
+              "*.embed_tokens.weight")),
+    ROW(LORA_RANK, "model", "lora_rank", COUNT(NULL, 1, 1 << 20), WORD("none", 0), BY("none"),
+        SHAPES, MEANS("Rank of low-rank adapters; everything else is frozen", "16")),
+    ROW(LORA_TARGETS, "model", "lora_targets", TEXT, BY("q_proj, v_proj"), SHAPES,
+        MEANS("Modules that get adapters, by last name or pattern, separated by commas",
+              "q_proj, k_proj, v_proj, o_proj")),
 
     ROW(LAYER_PARAMETERS, "layer", "parameters", COUNT("elements", 0, MAX_ELEMENTS), SHAPES,
         MEANS("Parameters of this layer (required)", "218112000")),

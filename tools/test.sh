@@ -9,10 +9,16 @@ jobs=$(nproc)
 sources() { git ls-files '*.c' '*.h' 2>/dev/null || find sim models scenarios reports tools tests -name '*.[ch]'; }
 
 step() { printf '\n== %s\n' "$*"; }
+# Builds quietly; on failure shows what the compiler said and stops.
+build() {
+    local folder=$1
+    shift
+    cmake --build "$folder" -j"$jobs" "$@" >"$folder/build.log" 2>&1 || { cat "$folder/build.log"; exit 1; }
+}
 
 step "build and test (gcc, warnings are errors)"
 cmake -S . -B build-test -DCMAKE_BUILD_TYPE=Release -DZP_WERROR=ON >/dev/null
-cmake --build build-test -j"$jobs" | grep -E 'warning|error|\*\*\*' || true
+build build-test
 ctest --test-dir build-test -j"$jobs" --output-on-failure
 [ "${1:-}" = quick ] && exit 0
 
@@ -21,14 +27,14 @@ sources | xargs clang-format --dry-run --Werror
 
 step "build (clang, warnings are errors)"
 CC=clang cmake -S . -B build-clang -DCMAKE_BUILD_TYPE=Release -DZP_WERROR=ON >/dev/null
-cmake --build build-clang -j"$jobs" | grep -E 'warning|error|\*\*\*' || true
+build build-clang
 
 step "clang-tidy"
 sources | grep '\.c$' | grep -v '^tests/' | xargs -P "$jobs" -n 4 clang-tidy --quiet -p build-clang 2>/dev/null
 
 step "address and undefined-behaviour sanitizers"
 cmake -S . -B build-sanitize -DCMAKE_BUILD_TYPE=Debug -DZP_SANITIZE=address,undefined >/dev/null
-cmake --build build-sanitize -j"$jobs" >/dev/null
+build build-sanitize
 ctest --test-dir build-sanitize -j"$jobs" --output-on-failure
 
 step "fuzzing, ${ZP_FUZZ_SECONDS:-10} s a target"
@@ -36,7 +42,7 @@ CC=clang cmake -S . -B build-fuzz -DCMAKE_BUILD_TYPE=Release -DZP_FUZZ=ON \
     -DZP_SANITIZE=address,undefined >/dev/null
 for source in tests/fuzz/fuzz_*.c; do
     target=$(basename "$source" .c)
-    cmake --build build-fuzz -j"$jobs" --target "$target" >/dev/null
+    build build-fuzz --target "$target"
     mkdir -p "build-fuzz/found/$target"
     "build-fuzz/tests/$target" -max_total_time="${ZP_FUZZ_SECONDS:-10}" -timeout=5 -rss_limit_mb=2048 \
         -verbosity=0 -artifact_prefix="build-fuzz/found/" "build-fuzz/found/$target" \

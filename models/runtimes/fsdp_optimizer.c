@@ -27,11 +27,12 @@ static void
 allocate_states(ZpFsdpEmit *emit, ZpFsdpOptimizer *optimizer)
 {
     static const ZpClass classes[2] = {ZP_CLASS_MOMENTUM, ZP_CLASS_VARIANCE};
-    g_assert(emit->plan->moments <= (int)G_N_ELEMENTS(classes));
+    const int moments = emit->plan->moments;
+    g_assert(moments <= (int)G_N_ELEMENTS(classes));
     for (gint32 i = 0; i < optimizer->n_slots; i++) {
         ZpFsdpSlot *slot = &optimizer->slots[i];
         zp_fsdp_emit_tag(emit, slot->unit);
-        for (int m = 0; m < emit->plan->moments; m++)
+        for (int m = 0; m < moments; m++)
             slot->states[m] = make(emit, optimizer, classes[m], ZP_ROLE_OPTIMIZER_STATE, slot);
     }
     optimizer->has_states = TRUE;

@@ -126,7 +126,10 @@ check_dump(const ZpScenario *scenario)
     g_autoptr(GString) dump = g_string_new(NULL);
     zp_scenario_dump(scenario, dump);
     g_autoptr(GError) error = NULL;
-    g_autoptr(ZpScenario) back = zp_scenario_parse(dump->str, -1, "dump", NULL, &error);
+    /* Files that it names are relative to its folder. */
+    g_autofree char *folder = g_path_get_dirname(scenario->path);
+    g_autofree char *name = g_build_filename(folder, "dump", NULL);
+    g_autoptr(ZpScenario) back = zp_scenario_parse(dump->str, -1, name, NULL, &error);
     g_assert_no_error(error);
     g_assert_cmpuint(back->values->len, ==, scenario->values->len);
     for (guint i = 0; i < back->values->len; i++) {
