@@ -10,7 +10,9 @@ clear_module(gpointer data)
 ZpModel *
 zp_model_new(const char *name)
 {
+    static gint next_serial = 1; /* a counter, nothing that a result depends on */
     ZpModel *model = g_new0(ZpModel, 1);
+    model->serial = g_atomic_int_add(&next_serial, 1);
     model->name = g_intern_string(name);
     model->family = "";
     model->parameters = g_array_new(FALSE, TRUE, sizeof(ZpModelParameter));

@@ -75,6 +75,7 @@ typedef struct {
 
 typedef struct {
     const char *name;
+    gint serial;        /* of no other model of this process: addresses come again, this does not */
     GArray *parameters; /* ZpModelParameter */
     GArray *modules;    /* ZpModelModule, pre-order; may be empty for hand-spelt models */
     GArray *layers;     /* ZpModelLayer, forward order */

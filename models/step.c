@@ -23,7 +23,7 @@ struct _ZpStep {
     ZpPlayScratch *scratch;
     GArray *speed_ppm;
     /* what `units` was made for */
-    const ZpModel *model;
+    gint model_serial;
     ZpWrap wrap;
     ZpOuter outer;
     gint32 wrap_blocks;
@@ -57,13 +57,13 @@ static void
 wrap_units(ZpStep *step, const ZpJob *job)
 {
     const ZpZero *zero = &job->zero;
-    if (step->units && step->model == job->model && step->wrap == zero->wrap &&
+    if (step->units && step->model_serial == job->model->serial && step->wrap == zero->wrap &&
         step->outer == zero->outer && step->wrap_blocks == zero->wrap_blocks &&
         step->wrap_elements == zero->wrap_elements)
         return;
     zp_wrapping_free(step->units);
     step->units = zp_wrapping_apply(job->model, zero);
-    step->model = job->model;
+    step->model_serial = job->model->serial;
     step->wrap = zero->wrap;
     step->outer = zero->outer;
     step->wrap_blocks = zero->wrap_blocks;

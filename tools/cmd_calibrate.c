@@ -30,11 +30,18 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
                     "give the name of one GPU; 'zeropeak list gpus' shows them");
         return ZP_EXIT_USAGE;
     }
+    g_autoptr(ZpHardware) hardware = zp_hardware_load();
+    const ZpGpu *gpu = zp_hardware_gpu(hardware, arguments[0]);
+    if (gpu == NULL) {
+        g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_INPUT,
+                    "unknown GPU '%s'; 'zeropeak list gpus' shows them", arguments[0]);
+        return ZP_EXIT_INPUT;
+    }
     g_autofree char *table = NULL;
     if (options->runs_file != NULL && !g_file_get_contents(options->runs_file, &table, NULL, error))
         return ZP_EXIT_IO;
     const char *csv = table != NULL ? table : zp_resources_text("catalog/runs.csv");
-    g_autoptr(ZpCalibrate) fit = zp_calibrate_run(csv, arguments[0], options->subset, error);
+    g_autoptr(ZpCalibrate) fit = zp_calibrate_run(csv, gpu->name, options->subset, error);
     if (fit == NULL)
         return ZP_EXIT_INPUT;
     g_autofree char *file = zp_calibrate_file(fit);

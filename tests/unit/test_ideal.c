@@ -238,6 +238,21 @@ test_ranks(void)
     job_fixture_clear(&fixture);
 }
 
+/* A step is reused over models that come and go: a new one often has a freed one's address. */
+static void
+test_step_outlives_models(void)
+{
+    g_autoptr(ZpStep) step = zp_step_new();
+    for (gint32 layers = 1; layers <= 20; layers++) {
+        JobFixture fixture;
+        job_fixture_init(&fixture, 1000000, layers);
+        ZpStepSummary summary = job_fixture_run(&fixture, step);
+        g_assert_cmpint(summary.persistent_bytes, ==, (gint64)layers * 2000000);
+        g_assert_cmpint(zp_step_units(step)->n_units, ==, layers);
+        job_fixture_clear(&fixture);
+    }
+}
+
 static gint32
 range(GRand *rand, gint32 low, gint32 high)
 {
@@ -300,6 +315,7 @@ main(int argc, char **argv)
     g_test_add_func("/ideal/hybrid", test_hybrid);
     g_test_add_func("/ideal/worked-gathers", test_worked_gathers);
     g_test_add_func("/ideal/ranks", test_ranks);
+    g_test_add_func("/ideal/step-outlives-models", test_step_outlives_models);
     g_test_add_func("/ideal/random-jobs", test_random_jobs);
     return g_test_run();
 }
