@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scenarios/ds_config.h"
+#include "scenarios/hf_config.h"
 #include "scenarios/schema.h"
 
 char *
@@ -172,6 +174,19 @@ zp_manual_completion(void)
     return g_string_free(g_steal_pointer(&out), FALSE);
 }
 
+char *
+zp_manual_imports(void)
+{
+    g_autofree char *families = zp_hf_families_markdown();
+    g_autofree char *keys = zp_ds_config_markdown();
+    return g_strconcat(
+        "# Files that are read as they are\n\n"
+        "Printed by `zeropeak --generate-imports` from the tables that the importers use; a test "
+        "fails "
+        "when this\npage is not what the program prints.\n\n## Model families (config.json)\n\n",
+        families, "\n## DeepSpeed keys (ds_config.json)\n\n", keys, NULL);
+}
+
 gboolean
 zp_manual_generate(const char *argument)
 {
@@ -180,6 +195,8 @@ zp_manual_generate(const char *argument)
         text = zp_manual_page();
     else if (strcmp(argument, "--generate-completion") == 0)
         text = zp_manual_completion();
+    else if (strcmp(argument, "--generate-imports") == 0)
+        text = zp_manual_imports();
     if (text == NULL)
         return FALSE;
     fputs(text, stdout);

@@ -19,6 +19,8 @@ done
 for key in $("$program" explain | awk '{print $1}'); do
     "$program" explain "$key" >/dev/null || { echo "explain $key"; exit 1; }
 done
+# The page of imports is what the tables say.
+"$program" --generate-imports | diff - "$2/tools/docs/imports.md" || { echo "tools/docs/imports.md is not current"; exit 1; }
 # Completion offers commands, options and keys.
 "$program" --generate-completion >completion
 complete_words() {
