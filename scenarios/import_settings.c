@@ -2,9 +2,12 @@
 
 #include <string.h>
 
+#include "scenarios/check_model.h"
 #include "scenarios/ds_apply.h"
 #include "scenarios/fsdp_apply.h"
 #include "scenarios/import.h"
+#include "scenarios/import_settings_table.h"
+#include "scenarios/scenario_state.h"
 
 /* A job with the structs its keys reach. */
 typedef struct {
@@ -13,6 +16,8 @@ typedef struct {
     ZpFsdp fsdp;
     ZpDsConfig *ds_config; /* what `deepspeed` borrows from; or NULL */
     ZpFsdpConfig *fsdp_config;
+    const char *name; /* of the file, in messages */
+    int stage;        /* of DeepSpeed, that will run */
 } Settings;
 
 static void
@@ -60,31 +65,117 @@ report(const ZpImportMessages *messages, GPtrArray *warnings, GError **error)
 }
 
 static gboolean
-apply_deepspeed(const ZpDsConfig *config, Settings *settings, GPtrArray *warnings, GError **error)
+given(const ZpScenario *scenario, ZpSchemaId id)
 {
-    return report(config->messages, warnings, error) &&
-           zp_ds_apply_job(config, &settings->deepspeed, &settings->job, error);
+    return scenario->state->settings[id].given;
+}
+
+/* Does the file say it, or does it follow from what the file says? */
+static gboolean
+is_said(const ZpDsConfig *config, ZpDsKey key)
+{
+    const ZpDsValue *value = zp_ds_config_value(config, key);
+    return value->origin != ZP_DS_FROM_DEFAULT && value->known;
+}
+
+/* The optimizer by the name the file has for it. */
+static void
+apply_optimizer(const ZpDsConfig *config, const ZpScenario *scenario, ZpJob *job,
+                GPtrArray *warnings)
+{
+    const ZpDsValue *type = zp_ds_config_value(config, ZP_DS_OPTIMIZER_TYPE);
+    if (!is_said(config, ZP_DS_OPTIMIZER_TYPE) || given(scenario, ZP_KEY_OPTIMIZER))
+        return;
+    const ZpOptimizer *optimizer = zp_optimizer_find(type->text);
+    if (optimizer != NULL)
+        job->optimizer = optimizer;
+    else
+        g_ptr_array_add(warnings,
+                        g_strdup_printf("%s:%d: optimizer.type: %s is not modelled, %s stands for "
+                                        "it (`zeropeak list optimizers` shows what is)",
+                                        config->messages->file, type->line, type->text,
+                                        job->optimizer->name));
 }
 
 static gboolean
-apply_fsdp(ZpFsdpSource source, const char *path, const char *text, gsize length,
-           const ZpScenario *scenario, Settings *settings, GPtrArray *warnings, GError **error)
+apply_deepspeed(ZpDsConfig *config, const ZpScenario *scenario, Settings *settings,
+                GPtrArray *warnings, GError **error)
 {
-    ZpFsdpContext context = {.model_elements = scenario->model->n_elements,
-                             .deepspeed = context_of(scenario)};
-    ZpFsdpConfig *config = zp_fsdp_config_parse(source, path, text, length, &context);
-    settings->fsdp_config = config;
+    /* What holds at a stage is asked of the stage that will run. */
+    int own = zp_ds_config_stage(config);
+    if (given(scenario, ZP_KEY_STAGE))
+        config->values[ZP_DS_STAGE].integer = scenario->job.zero.stage;
+    settings->stage = zp_ds_config_stage(config);
+    if (!zp_ds_apply_job(config, &settings->deepspeed, &settings->job, error))
+        return FALSE;
+    settings->job.zero.stage = own;
+    apply_optimizer(config, scenario, &settings->job, warnings);
+    if (settings->deepspeed.leaf_names != NULL)
+        g_ptr_array_add(warnings,
+                        g_strdup_printf("%s:%d: zero_optimization.leaf_module.names: a scenario "
+                                        "has no such key (name their class in leaf_module.classes)",
+                                        config->messages->file,
+                                        zp_ds_config_value(config, ZP_DS_LEAF_NAMES)->line));
+    return TRUE;
+}
+
+/* Class names of the model's modules, NULL-terminated; NULL where the model has none. */
+static const char **
+classes_of(const ZpModel *model)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint m = 0; m < model->modules->len; m++) {
+        const char *name = zp_model_module(model, (gint32)m)->class_name;
+        if (name != NULL && *name != '\0')
+            g_hash_table_add(seen, (gpointer)name);
+    }
+    return g_hash_table_size(seen) > 0 ? (const char **)g_hash_table_get_keys_as_array(seen, NULL)
+                                       : NULL;
+}
+
+static ZpFsdpConfig *
+parse_fsdp(ZpFsdpSource source, const char *name, const char *text, gsize length,
+           const ZpScenario *scenario)
+{
+    g_autofree const char **classes = classes_of(scenario->model);
+    const char *block = zp_check_model_block_class(scenario->model);
+    ZpFsdpContext context = {
+        .model_classes = classes,
+        .block_class = block != NULL && *block != '\0' ? block : NULL,
+        .model_elements = scenario->model->n_elements,
+        .deepspeed = context_of(scenario),
+    };
+    if (!given(scenario, ZP_KEY_RANKS))
+        context.deepspeed.world = 0; /* the file may tell */
+    ZpFsdpConfig *config = zp_fsdp_config_parse(source, name, text, length, &context);
+    if (given(scenario, ZP_KEY_RANKS))
+        config->world = 0;
+    return config;
+}
+
+static gboolean
+apply_fsdp(const ZpScenario *scenario, Settings *settings, GPtrArray *warnings, GError **error)
+{
+    ZpFsdpConfig *config = settings->fsdp_config;
     if (!report(config->messages, warnings, error))
         return FALSE;
-    if (config->deepspeed != NULL) /* its messages are among the launcher's */
-        return zp_ds_apply_job(config->deepspeed, &settings->deepspeed, &settings->job, error);
-    return zp_fsdp_apply_job(config, &settings->fsdp, &settings->job, error);
+    if (config->deepspeed == NULL)
+        return zp_fsdp_apply_job(config, &settings->fsdp, &settings->job, error);
+    if (config->world > 0 && config->world <= G_MAXINT32)
+        settings->job.world = (ZpWorld){(gint32)config->world, (gint32)config->world};
+    /* Its messages are among the launcher's. */
+    return apply_deepspeed(config->deepspeed, scenario, settings, warnings, error);
 }
 
 static gboolean
 apply_file(const char *path, const ZpScenario *scenario, Settings *settings, GPtrArray *warnings,
            GError **error)
 {
+    static const ZpFsdpSource sources[] = {
+        [ZP_IMPORT_ACCELERATE] = ZP_FSDP_ACCELERATE,
+        [ZP_IMPORT_TRAINER] = ZP_FSDP_TRAINER,
+        [ZP_IMPORT_TORCHTITAN] = ZP_FSDP_TORCHTITAN,
+    };
     g_autofree char *text = NULL;
     gsize length = 0;
     if (!zp_import_read(path, &text, &length, error))
@@ -92,22 +183,19 @@ apply_file(const char *path, const ZpScenario *scenario, Settings *settings, GPt
     ZpImportKind kind = zp_import_detect(path, text, length);
     if (kind == ZP_IMPORT_DEEPSPEED) {
         ZpDsContext context = context_of(scenario);
-        settings->ds_config = zp_ds_config_parse(path, text, length, &context);
-        return apply_deepspeed(settings->ds_config, settings, warnings, error);
+        settings->ds_config = zp_ds_config_parse(settings->name, text, length, &context);
+        return report(settings->ds_config->messages, warnings, error) &&
+               apply_deepspeed(settings->ds_config, scenario, settings, warnings, error);
     }
-    if (kind == ZP_IMPORT_ACCELERATE)
-        return apply_fsdp(ZP_FSDP_ACCELERATE, path, text, length, scenario, settings, warnings,
-                          error);
-    if (kind == ZP_IMPORT_TRAINER)
-        return apply_fsdp(ZP_FSDP_TRAINER, path, text, length, scenario, settings, warnings, error);
-    if (kind == ZP_IMPORT_TORCHTITAN)
-        return apply_fsdp(ZP_FSDP_TORCHTITAN, path, text, length, scenario, settings, warnings,
-                          error);
-    g_set_error(
-        error, ZP_SCENARIO_ERROR, ZP_SCENARIO_ERROR_CONFLICT,
-        "%s: no settings file: legal are ds_config.json, accelerate YAML, HF Trainer JSON and "
-        "torchtitan TOML",
-        path);
+    if (kind == ZP_IMPORT_ACCELERATE || kind == ZP_IMPORT_TRAINER || kind == ZP_IMPORT_TORCHTITAN) {
+        settings->fsdp_config = parse_fsdp(sources[kind], settings->name, text, length, scenario);
+        return apply_fsdp(scenario, settings, warnings, error);
+    }
+    g_set_error(error, ZP_SCENARIO_ERROR, ZP_SCENARIO_ERROR_CONFLICT,
+                "%s: no settings file: legal are ds_config.json, accelerate YAML, HF Trainer JSON "
+                "and torchtitan TOML%s",
+                path,
+                kind == ZP_IMPORT_MODEL ? "; a model's config.json goes to [model] config" : "");
     return FALSE;
 }
 
@@ -115,59 +203,139 @@ static void
 clear_setting(gpointer data)
 {
     g_free(((ZpImportSetting *)data)->text);
+    g_free(((ZpImportSetting *)data)->origin);
+}
+
+static const ZpDsConfig *
+deepspeed_of(const Settings *settings)
+{
+    return settings->ds_config != NULL     ? settings->ds_config
+           : settings->fsdp_config != NULL ? settings->fsdp_config->deepspeed
+                                           : NULL;
+}
+
+/* The last name of a dotted key, without accelerate's prefix. */
+static const char *
+short_name(const char *key)
+{
+    const char *dot = strrchr(key, '.');
+    const char *name = dot != NULL ? dot + 1 : key;
+    return g_str_has_prefix(name, "fsdp_") ? name + strlen("fsdp_") : name;
+}
+
+static int
+fsdp_line(const ZpFsdpConfig *config, const ZpImportSettingsRow *row)
+{
+    for (gsize n = 0; n < G_N_ELEMENTS(row->fsdp) && row->fsdp[n] != NULL; n++) {
+        for (guint r = 0; r < config->rows->len; r++) {
+            const ZpImportRow *stated = g_ptr_array_index(config->rows, r);
+            if (stated->line > 0 && strcmp(short_name(stated->key), row->fsdp[n]) == 0)
+                return stated->line;
+        }
+    }
+    return 0;
+}
+
+/* DeepSpeed's format comes from either of two switches. */
+static int
+deepspeed_line(const ZpDsConfig *config, const ZpImportSettingsRow *row)
+{
+    ZpDsKey key = row->deepspeed;
+    if (key == ZP_DS_BF16_ENABLED && zp_ds_config_boolean(config, ZP_DS_FP16_ENABLED))
+        key = ZP_DS_FP16_ENABLED;
+    return is_said(config, key) || zp_ds_schema_is_block(zp_ds_schema_get(key)->kind)
+               ? zp_ds_config_value(config, key)->line
+               : 0;
+}
+
+/* Does the program that the file is for have a say in this key, and where? */
+static gboolean
+find_source(const Settings *settings, const ZpImportSettingsRow *row, int *line, gboolean *stated)
+{
+    const ZpDsConfig *deepspeed = deepspeed_of(settings);
+    gboolean launcher = settings->fsdp_config != NULL && row->fsdp[0] != NULL;
+    *line = launcher ? fsdp_line(settings->fsdp_config, row) : 0;
+    *stated = *line > 0;
+    if (deepspeed == NULL)
+        return launcher;
+    if (row->deepspeed == ZP_DS_NONE)
+        return launcher && row->id == ZP_KEY_RANKS;
+    unsigned stages = zp_ds_schema_get(row->deepspeed)->stages;
+    gboolean applies = stages == 0 || (stages >> settings->stage & 1) != 0;
+    int own = deepspeed_line(deepspeed, row);
+    *line = own > 0 ? own : *line;
+    *stated = applies && is_said(deepspeed, row->deepspeed);
+    return TRUE;
 }
 
 static void
-add_text(GArray *list, ZpSchemaId id, const char *before, const char *after)
+add(GArray *list, const Settings *settings, ZpSchemaId id, char *text, int line)
 {
-    if (g_strcmp0(before, after) == 0 || after == NULL)
-        return;
-    ZpImportSetting setting = {zp_schema_key(id), g_strdup(after)};
+    ZpImportSetting setting = {zp_schema_key(id), text,
+                               line > 0
+                                   ? g_strdup_printf("%s:%d", settings->name, line)
+                                   : g_strdup_printf("%s: default of its program", settings->name)};
     g_array_append_val(list, setting);
 }
 
-static char *
-joined(const char *const *names)
+/* Keys that would only restate what the scenario does anyway. */
+static gboolean
+is_idle(const ZpJob *job, ZpSchemaId id)
 {
-    return names != NULL && *names != NULL ? g_strjoinv(", ", (char **)(gpointer)names)
-                                           : g_strdup("none");
+    return (id == ZP_KEY_SHARD_GROUP && job->world.shard_group == job->world.ranks) ||
+           (id == ZP_KEY_RESHARD && job->zero.stage < 3);
+}
+
+static void
+add_row(GArray *list, Settings *before, Settings *after, const ZpImportSettingsRow *row)
+{
+    const ZpSchemaKey *key = zp_schema_key(row->id);
+    int line = 0;
+    gboolean stated = FALSE;
+    if (!find_source(after, row, &line, &stated) || is_idle(&after->job, row->id))
+        return;
+    if (row->id == ZP_KEY_RUNTIME) {
+        add(list, after, row->id, g_strdup(after->job.runtime), line);
+        return;
+    }
+    ZpSchemaPlaces from = places_of(before), to = places_of(after);
+    ZpSchemaValue old, new;
+    zp_schema_fetch(key, &from, &old);
+    zp_schema_fetch(key, &to, &new);
+    if (stated || row->own_rule || !zp_schema_value_equal(key, &old, &new))
+        add(list, after, row->id, zp_schema_print(key, &new), line);
 }
 
 static GArray *
-differences(Settings *before, Settings *after)
+collect(Settings *before, Settings *after)
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(ZpImportSetting));
     g_array_set_clear_func(list, clear_setting);
-    ZpSchemaPlaces from = places_of(before), to = places_of(after);
     gsize n = 0;
-    const ZpSchemaKey *keys = zp_schema_table(&n);
-    for (gsize k = 0; k < n; k++) {
-        if (keys[k].size == 0)
-            continue;
-        ZpSchemaValue old, new;
-        zp_schema_fetch(&keys[k], &from, &old);
-        zp_schema_fetch(&keys[k], &to, &new);
-        if (zp_schema_value_equal(&keys[k], &old, &new))
-            continue;
-        ZpImportSetting setting = {&keys[k], zp_schema_print(&keys[k], &new)};
-        g_array_append_val(list, setting);
-    }
-    add_text(list, ZP_KEY_RUNTIME, before->job.runtime, after->job.runtime);
-    add_text(list, ZP_KEY_OPTIMIZER, before->job.optimizer->name, after->job.optimizer->name);
-    g_autofree char *old_leaves = joined(before->deepspeed.leaf_classes);
-    g_autofree char *new_leaves = joined(after->deepspeed.leaf_classes);
-    add_text(list, ZP_KEY_DS_LEAF_CLASSES, old_leaves, new_leaves);
+    const ZpImportSettingsRow *rows = zp_import_settings_table(&n);
+    for (gsize r = 0; r < n; r++)
+        add_row(list, before, after, &rows[r]);
+    const ZpDsConfig *deepspeed = deepspeed_of(after);
+    if (after->job.optimizer != before->job.optimizer)
+        add(list, after, ZP_KEY_OPTIMIZER, g_strdup(after->job.optimizer->name),
+            zp_ds_config_value(deepspeed, ZP_DS_OPTIMIZER_TYPE)->line);
+    const char *const *leaves = deepspeed != NULL ? after->deepspeed.leaf_classes : NULL;
+    if (leaves != NULL && *leaves != NULL)
+        add(list, after, ZP_KEY_DS_LEAF_CLASSES, g_strjoinv(", ", (char **)(gpointer)leaves),
+            zp_ds_config_value(deepspeed, ZP_DS_LEAF_CLASSES)->line);
     return list;
 }
 
 GArray *
-zp_import_settings(const ZpScenario *scenario, const char *path, GPtrArray *warnings,
-                   GError **error)
+zp_import_settings(const ZpScenario *scenario, const char *path, const char *name,
+                   GPtrArray *warnings, GError **error)
 {
-    Settings before = {
-        .job = scenario->job, .deepspeed = *scenario->job.deepspeed, .fsdp = *scenario->job.fsdp};
+    Settings before = {.job = scenario->job,
+                       .deepspeed = *scenario->job.deepspeed,
+                       .fsdp = *scenario->job.fsdp,
+                       .name = name};
     g_auto(Settings) after = before;
     if (!apply_file(path, scenario, &after, warnings, error))
         return NULL;
-    return differences(&before, &after);
+    return collect(&before, &after);
 }

@@ -235,67 +235,112 @@ finish(ZpScenario *scenario, const ZpScenario *base, ZpScenarioProblems *problem
 
 /* Imported settings hold where neither the text nor `sets` say anything. */
 static void
-apply_imported(ZpScenario *scenario, const GArray *settings, const char *origin,
-               ZpScenarioProblems *problems)
+apply_imported(ZpScenario *scenario, const GArray *settings, ZpScenarioProblems *problems)
 {
     for (guint i = 0; settings != NULL && i < settings->len; i++) {
         const ZpImportSetting *setting = &g_array_index(settings, ZpImportSetting, i);
+        ZpScenarioSetting *own = &scenario->state->settings[setting->key->id];
         g_autoptr(GError) error = NULL;
-        if (scenario->state->settings[setting->key->id].given)
+        if (own->given)
             continue;
-        if (!zp_scenario_state_give(scenario->state, setting->key, setting->text, origin, &error))
-            zp_scenario_problems_add(problems, ZP_SCENARIO_ERROR_RANGE, origin, "[%s] %s: %s",
-                                     setting->key->section, setting->key->key, error->message);
+        if (zp_scenario_state_give(scenario->state, setting->key, setting->text, setting->origin,
+                                   &error))
+            own->imported = TRUE;
+        else
+            zp_scenario_problems_add(problems, ZP_SCENARIO_ERROR_RANGE, setting->origin,
+                                     "[%s] %s: %s", setting->key->section, setting->key->key,
+                                     error->message);
+    }
+}
+
+/* What a scenario is made from: a text, or another scenario. */
+typedef struct {
+    const char *text;
+    gsize length;
+    const char *name; /* of the text */
+    const ZpScenario *base;
+    const char *const *sets;
+} Material;
+
+static ZpScenario *
+make_once(const Material *material, const GArray *imported, GError **error)
+{
+    const ZpScenario *base = material->base;
+    g_auto(ZpScenarioProblems) problems;
+    zp_scenario_problems_init(&problems, material->name);
+    ZpScenario *scenario = new_scenario(base != NULL ? zp_scenario_state_copy(base->state)
+                                                     : zp_scenario_state_new(material->name));
+    if (base == NULL) {
+        g_autoptr(ZpScenarioText) parts =
+            zp_scenario_text_scan(material->text, material->length, &problems);
+        apply_text(scenario, parts, &problems);
+    }
+    apply_sets(scenario, material->sets, base != NULL ? "sweep" : "--set", &problems);
+    apply_imported(scenario, imported, &problems);
+    return finish(scenario, base, &problems, error);
+}
+
+/* A key of the scenario that says something else than the file it takes its settings from. */
+static void
+warn_overruled(const ZpScenario *scenario, const GArray *settings, GPtrArray *warnings)
+{
+    for (guint i = 0; i < settings->len; i++) {
+        const ZpImportSetting *setting = &g_array_index(settings, ZpImportSetting, i);
+        const ZpScenarioSetting *own = &scenario->state->settings[setting->key->id];
+        if (own->imported || !own->given || strcmp(own->origin, "--set") == 0 ||
+            strcmp(own->origin, "sweep") == 0 || strstr(setting->origin, ": default") != NULL)
+            continue;
+        g_autofree char *text = zp_schema_print(setting->key, &own->value);
+        if (strcmp(text, setting->text) != 0)
+            g_ptr_array_add(warnings,
+                            g_strdup_printf("%s: [%s] %s: %s wins over %s of %s", own->origin,
+                                            setting->key->section, setting->key->key, text,
+                                            setting->text, setting->origin));
     }
 }
 
 static ZpScenario *
-parse_once(const char *text, gssize length, const char *name, const char *const *sets,
-           const GArray *imported, const char *origin, GError **error)
+make(const Material *material, GError **error)
 {
-    g_auto(ZpScenarioProblems) problems;
-    zp_scenario_problems_init(&problems, name);
-    gsize size = length < 0 ? strlen(text) : (gsize)length;
-    g_autoptr(ZpScenarioText) parts = zp_scenario_text_scan(text, size, &problems);
-    ZpScenario *scenario = new_scenario(zp_scenario_state_new(name));
-    apply_text(scenario, parts, &problems);
-    apply_sets(scenario, sets, "--set", &problems);
-    apply_imported(scenario, imported, origin, &problems);
-    return finish(scenario, NULL, &problems, error);
+    g_autoptr(ZpScenario) plain = make_once(material, NULL, error);
+    const char *config =
+        plain != NULL ? plain->state->effective[ZP_KEY_ZERO_CONFIG].value.text : "none";
+    if (plain == NULL || strcmp(config, "none") == 0)
+        return g_steal_pointer(&plain);
+    /* The file is read in the light of what the scenario says by itself, then joins it. */
+    g_autofree char *folder = g_path_get_dirname(material->name);
+    g_autofree char *path = g_path_is_absolute(config) || strcmp(folder, ".") == 0
+                                ? g_strdup(config)
+                                : g_build_filename(folder, config, NULL);
+    g_autofree char *name = zp_scenario_problems_printable(config);
+    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GArray) settings = zp_import_settings(plain, path, name, warnings, error);
+    if (settings == NULL) {
+        g_prefix_error(error,
+                       "%s: [zero] config: ", plain->state->settings[ZP_KEY_ZERO_CONFIG].origin);
+        return NULL;
+    }
+    ZpScenario *scenario = make_once(material, settings, error);
+    if (scenario == NULL)
+        return NULL;
+    warn_overruled(scenario, settings, warnings);
+    for (guint i = 0; i < warnings->len; i++)
+        g_ptr_array_insert(scenario->warnings, (gint)i, g_strdup(g_ptr_array_index(warnings, i)));
+    return scenario;
 }
 
 ZpScenario *
 zp_scenario_parse(const char *text, gssize length, const char *name, const char *const *sets,
                   GError **error)
 {
-    ZpScenario *scenario = parse_once(text, length, name, sets, NULL, NULL, error);
-    const char *config =
-        scenario != NULL ? scenario->state->effective[ZP_KEY_ZERO_CONFIG].value.text : "none";
-    if (scenario == NULL || strcmp(config, "none") == 0)
-        return scenario;
-    /* The file is read in the light of what the scenario says by itself, then joins it. */
-    g_autofree char *folder = g_path_get_dirname(name);
-    g_autofree char *path =
-        g_path_is_absolute(config) ? g_strdup(config) : g_build_filename(folder, config, NULL);
-    g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
-    g_autoptr(GArray) settings = zp_import_settings(scenario, path, warnings, error);
-    zp_scenario_free(scenario);
-    if (settings == NULL)
-        return NULL;
-    scenario = parse_once(text, length, name, sets, settings, path, error);
-    for (guint i = 0; scenario != NULL && i < warnings->len; i++)
-        g_ptr_array_insert(scenario->warnings, (gint)i, g_strdup(g_ptr_array_index(warnings, i)));
-    return scenario;
+    gsize size = length < 0 ? strlen(text) : (gsize)length;
+    return make(&(Material){text, size, name, NULL, sets}, error);
 }
 
 ZpScenario *
 zp_scenario_with(const ZpScenario *base, const char *const *sets, GError **error)
 {
-    g_auto(ZpScenarioProblems) problems;
-    zp_scenario_problems_init(&problems, base->path);
-    ZpScenario *scenario = new_scenario(zp_scenario_state_copy(base->state));
-    apply_sets(scenario, sets, "sweep", &problems);
-    return finish(scenario, base, &problems, error);
+    return make(&(Material){.name = base->path, .base = base, .sets = sets}, error);
 }
 
 /* Reads no more than a scenario may have, whatever the path is (a pipe, a device). */

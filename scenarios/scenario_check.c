@@ -65,13 +65,13 @@ warn_idle(ZpScenarioResolve *resolve)
     static const ZpSchemaId stage3[] = {ZP_KEY_PREFETCH, ZP_KEY_PREFETCH_FORWARD,
                                         ZP_KEY_PREFETCH_BACKWARD, ZP_KEY_RESHARD};
     for (gsize i = 0; stage < 3 && i < G_N_ELEMENTS(stage3); i++) {
-        if (zp_scenario_resolve_given(resolve, stage3[i]))
+        if (zp_scenario_resolve_written(resolve, stage3[i]))
             zp_scenario_resolve_warn(resolve, stage3[i], "has no effect below stage 3");
     }
-    if (wrap != ZP_WRAP_BLOCK && zp_scenario_resolve_given(resolve, ZP_KEY_WRAP_BLOCKS))
+    if (wrap != ZP_WRAP_BLOCK && zp_scenario_resolve_written(resolve, ZP_KEY_WRAP_BLOCKS))
         zp_scenario_resolve_warn(resolve, ZP_KEY_WRAP_BLOCKS,
                                  "has an effect under wrap = block only");
-    if (wrap != ZP_WRAP_SIZE && zp_scenario_resolve_given(resolve, ZP_KEY_WRAP_ELEMENTS))
+    if (wrap != ZP_WRAP_SIZE && zp_scenario_resolve_written(resolve, ZP_KEY_WRAP_ELEMENTS))
         zp_scenario_resolve_warn(resolve, ZP_KEY_WRAP_ELEMENTS,
                                  "has an effect under wrap = size only");
 }

@@ -71,7 +71,7 @@ mark_frameworks(ZpScenarioResolve *resolve)
         gboolean present = g_strv_contains(sections[s].runtimes, runtime);
         for (int id = (int)sections[s].first; id <= (int)sections[s].last; id++) {
             resolve->state->effective[id].present = present;
-            if (!present && zp_scenario_resolve_given(resolve, (ZpSchemaId)id))
+            if (!present && zp_scenario_resolve_written(resolve, (ZpSchemaId)id))
                 zp_scenario_resolve_warn(resolve, (ZpSchemaId)id,
                                          "has no effect under the runtime %s", runtime);
         }

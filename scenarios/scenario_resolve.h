@@ -37,6 +37,12 @@ zp_scenario_resolve_given(const ZpScenarioResolve *resolve, ZpSchemaId id)
 {
     return resolve->state->settings[id].given;
 }
+/* Given by whoever wrote the scenario, not by the file it takes its settings from. */
+static inline gboolean
+zp_scenario_resolve_written(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    return resolve->state->settings[id].given && !resolve->state->settings[id].imported;
+}
 /* Puts a value that was not given; does nothing where one was.  `catalogue`: the entry it comes
  * from, NULL for a rule. */
 void zp_scenario_resolve_put(ZpScenarioResolve *resolve, ZpSchemaId id, gint64 integer,

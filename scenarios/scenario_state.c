@@ -10,13 +10,13 @@ clear_setting(ZpScenarioSetting *setting)
 {
     zp_schema_value_clear(&setting->value);
     g_clear_pointer(&setting->origin, g_ref_string_release);
-    setting->given = FALSE;
+    setting->given = setting->imported = FALSE;
 }
 
 static void
 copy_setting(ZpScenarioSetting *to, const ZpScenarioSetting *from)
 {
-    if (!from->given)
+    if (!from->given || from->imported)
         return;
     to->given = TRUE;
     zp_schema_value_copy(&to->value, &from->value);
@@ -106,7 +106,7 @@ read_setting(ZpScenarioSetting *setting, const ZpSchemaKey *key, const char *tex
     if (!zp_schema_parse(key, text, &value, error))
         return FALSE;
     clear_setting(setting);
-    *setting = (ZpScenarioSetting){TRUE, value, g_ref_string_new(origin)};
+    *setting = (ZpScenarioSetting){TRUE, FALSE, value, g_ref_string_new(origin)};
     return TRUE;
 }
 

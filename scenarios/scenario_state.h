@@ -10,6 +10,7 @@
 
 typedef struct {
     gboolean given;
+    gboolean imported; /* by zero.config: a copy leaves it out and imports anew */
     ZpSchemaValue value;
     char *origin;
 } ZpScenarioSetting;

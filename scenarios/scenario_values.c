@@ -122,6 +122,8 @@ void
 zp_scenario_dump(const ZpScenario *scenario, GString *out)
 {
     const char *section = "";
+    const ZpScenarioState *state = scenario->state;
+    gboolean imports = strcmp(state->effective[ZP_KEY_ZERO_CONFIG].value.text, "none") != 0;
     g_autofree char *path = zp_scenario_problems_printable(scenario->path);
     g_string_append_printf(out, "# The effective scenario of %s.\n", path);
     for (guint i = 0; i < scenario->values->len; i++) {
@@ -129,8 +131,11 @@ zp_scenario_dump(const ZpScenario *scenario, GString *out)
         if (strcmp(section, value->section) != 0)
             g_string_append_printf(out, "\n[%s]\n", value->section);
         section = value->section;
+        const ZpSchemaKey *key = zp_schema_find_in(value->section, value->key);
         gboolean derived = g_str_has_prefix(value->origin, "auto: ") ||
-                           g_str_has_prefix(value->origin, "catalogue: ");
+                           g_str_has_prefix(value->origin, "catalogue: ") ||
+                           (imports && (strcmp(value->origin, "default") == 0 ||
+                                        (key != NULL && state->settings[key->id].imported)));
         /* The name derives from the file's, which no axis changes and the dump's file would. */
         gboolean name = strcmp(value->section, "scenario") == 0;
         if (derived && !name && scenario->axes->len > 0)

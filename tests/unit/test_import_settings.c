@@ -1,6 +1,8 @@
 /* Settings files of other programs inside a scenario. */
 #include <string.h>
 
+#include <glib/gstdio.h>
+
 #include "scenarios/scenario.h"
 
 #define MODEL                                                                     \
@@ -99,6 +101,89 @@ test_refusals(void)
     assert_refused("paper_tables.csv", "no settings file");
 }
 
+/* Formats that equal the scenario's defaults still have to be written: here parameters are fp32,
+ * from which "auto" would derive the others. */
+static void
+test_formats(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpScenario) scenario = load("fsdp_inputs/accelerate-fsdp2.yaml", "",
+                                          (const char *[]){"world.ranks=8", NULL}, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(scenario->job.precision.parameter, ==, ZP_DTYPE_FP32);
+    g_assert_cmpint(scenario->job.precision.gathered, ==, ZP_DTYPE_BF16);
+    g_assert_cmpint(scenario->job.precision.reduce, ==, ZP_DTYPE_BF16);
+    g_assert_cmpint(scenario->job.precision.master, ==, ZP_DTYPE_NONE);
+    /* The file's 4 processes do not become shard groups of the 8 ranks asked for. */
+    g_assert_cmpint(scenario->job.world.shard_group, ==, 8);
+}
+
+static ZpScenario *
+parse_inline(const char *json, const char *more, const char *const *sets, GError **error)
+{
+    g_autofree char *path = g_build_filename(g_get_tmp_dir(), "zeropeak-import-XXXXXX", NULL);
+    int descriptor = g_mkstemp(path);
+    g_assert_cmpint(descriptor, >=, 0);
+    g_close(descriptor, NULL);
+    g_assert_true(g_file_set_contents(path, json, -1, NULL));
+    g_autofree char *text = g_strdup_printf(MODEL "[zero]\nconfig = %s\n%s", path, more);
+    ZpScenario *scenario = zp_scenario_parse(text, -1, "test.ini", sets, error);
+    g_unlink(path);
+    return scenario;
+}
+
+/* What the file says holds where "auto" would say something else, with the line it stands in. */
+static void
+test_stated(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpScenario) scenario =
+        parse_inline("{\"train_micro_batch_size_per_gpu\": 1, \"bf16\": {\"enabled\": true},\n"
+                     " \"zero_optimization\": {\"stage\": 2,\n \"overlap_comm\": true}}",
+                     "", NULL, &error);
+    g_assert_no_error(error);
+    g_assert_true(scenario->job.deepspeed->overlap_comm);
+    g_assert_cmpuint(scenario->warnings->len, ==, 1); /* the closing NULL */
+    for (guint v = 0; v < scenario->values->len; v++) {
+        const ZpScenarioValue *value = &g_array_index(scenario->values, ZpScenarioValue, v);
+        if (strcmp(value->key, "overlap_comm") == 0)
+            g_assert_true(g_str_has_suffix(value->origin, ":3"));
+    }
+}
+
+/* Stage-3 keys of a stage-2 file hold when the stage is overruled; a scenario's own key that
+ * overrules the file is said. */
+static void
+test_overruled(void)
+{
+    static const char json[] =
+        "{\"train_micro_batch_size_per_gpu\": 1, \"bf16\": {\"enabled\": true},\n"
+        " \"zero_optimization\": {\"stage\": 2, \"stage3_max_live_parameters\": 12345}}";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpScenario) scenario = parse_inline(json, "stage = 3\n", NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(scenario->job.zero.stage, ==, 3);
+    g_assert_cmpint(scenario->job.deepspeed->max_live_elements, ==, 12345);
+    gboolean said = FALSE;
+    for (guint w = 0; w + 1 < scenario->warnings->len; w++)
+        said |= strstr(g_ptr_array_index(scenario->warnings, w), "wins over 2 of") != NULL;
+    g_assert_true(said);
+}
+
+/* A sweep may go over files. */
+static void
+test_axis(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpScenario) base = load("ds_inputs/16-zeropp.json", "", NULL, &error);
+    g_assert_no_error(error);
+    const char *sets[] = {"zero.config=" INPUTS "fsdp_inputs/torchtitan.toml", NULL};
+    g_autoptr(ZpScenario) other = zp_scenario_with(base, sets, &error);
+    g_assert_no_error(error);
+    g_assert_cmpstr(other->job.runtime, ==, "fsdp2");
+    g_assert_cmpint(other->job.training.sequence, ==, 128); /* the scenario's own */
+}
+
 int
 main(int argc, char **argv)
 {
@@ -108,5 +193,9 @@ main(int argc, char **argv)
     g_test_add_func("/import-settings/priority-and-dump", test_priority_and_dump);
     g_test_add_func("/import-settings/fsdp", test_fsdp);
     g_test_add_func("/import-settings/refusals", test_refusals);
+    g_test_add_func("/import-settings/formats", test_formats);
+    g_test_add_func("/import-settings/stated", test_stated);
+    g_test_add_func("/import-settings/overruled", test_overruled);
+    g_test_add_func("/import-settings/axis", test_axis);
     return g_test_run();
 }

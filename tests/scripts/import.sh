@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Files of other programs: `zeropeak import` and zero.config give the same job, and mistakes are named.
+set -uo pipefail
+program=$1
+source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+failed=0
+
+# expect CODE PATTERN COMMAND...
+expect() {
+    local code=$1 pattern=$2
+    shift 2
+    timeout 60 "$@" >out 2>err
+    local got=$?
+    if [ "$got" -ne "$code" ] || ! grep -qE -- "$pattern" out err; then
+        echo "FAIL: $*"
+        echo "  exit $got, expected $code, pattern '$pattern'"
+        head -5 out err
+        failed=1
+    fi
+}
+
+# Both ways run to the same table.
+cp "$source"/tests/reference/fsdp_inputs/{accelerate-fsdp2.yaml,accelerate-deepspeed.yaml,torchtitan.toml} .
+cp "$source"/tests/reference/ds_inputs/{01-auto-zero3,16-zeropp}.json .
+cp "$source/tests/reference/hf/tinyllama-1.1b.json" config.json
+for file in *.yaml *.toml 0*.json 1*.json; do
+    printf '[scenario]\nname = same\n[model]\nconfig = %s/config.json\n[zero]\nconfig = %s\n[world]\nranks = 16\n' \
+        "$work" "$file" >direct.ini
+    "$program" import config.json "$file" --set world.ranks=16 --set scenario.name=same \
+        --output written.ini 2>/dev/null
+    "$program" run direct.ini --no-database 2>/dev/null | sed 's/(direct.ini)//' >direct.txt
+    "$program" run written.ini --no-database 2>/dev/null | sed 's/(written.ini)//' >written.txt
+    grep -q Verdict direct.txt && diff direct.txt written.txt || {
+        echo "FAIL: $file: zero.config and import differ"
+        failed=1
+    }
+done
+
+echo '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 4}}' >stage4.json
+echo '{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}}' >stage1.json
+printf '[model]\ncatalog = GPT-2-XL\n[zero]\nconfig = stage1.json\n' >ok.ini
+use() { expect "$1" "$2" "$program" run ok.ini --no-database --set "$3"; }
+use 4 'nowhere.json' zero.config=nowhere.json
+use 3 'goes to \[model\] config' zero.config=config.json
+use 3 'no settings file' zero.config=ok.ini
+use 3 'stage4.json:1.*stage' zero.config=stage4.json
+use 3 'stage1.json:1: \[zero\] stage: the runtime .* has no stage 1' zero.runtime=fsdp2
+expect 3 'second file of its kind' "$program" import 01-auto-zero3.json 16-zeropp.json
+expect 3 'no model' "$program" import 01-auto-zero3.json
+expect 2 'give a file' "$program" import
+expect 4 'nowhere' "$program" import config.json --output nowhere/x.ini
+exit $failed
