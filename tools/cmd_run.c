@@ -76,19 +76,13 @@ print_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecor
     return TRUE;
 }
 
-static const char *
-database_path(const ZpCommandOptions *options)
-{
-    return options->database != NULL ? options->database : "zeropeak.db";
-}
-
 static gboolean
 store_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecorder *recorder,
           GError **error)
 {
     if (options->no_database)
         return TRUE;
-    const char *path = database_path(options);
+    const char *path = zp_command_database(options);
     g_autoptr(ZpStore) store = zp_store_open(path, ZP_STORE_APPEND, error);
     if (store == NULL)
         return FALSE;
@@ -147,7 +141,7 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     if (options->tape)
         return print_tape(scenario, error);
     note_sweep(scenario);
-    if (!options->no_database && !zp_store_check(database_path(options), error))
+    if (!options->no_database && !zp_store_check(zp_command_database(options), error))
         return ZP_EXIT_IO;
     gboolean record = !options->no_database || options->trace;
     g_autoptr(ZpRecorder) recorder = record ? zp_recorder_new() : NULL;

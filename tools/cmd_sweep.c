@@ -85,18 +85,12 @@ finish(Finished *out, const ZpSweep *sweep, const ZpSweepRunResult *result)
     };
 }
 
-static const char *
-database_path(const ZpCommandOptions *options)
-{
-    return options->database != NULL ? options->database : "zeropeak.db";
-}
-
 static gboolean
 store_sweep(const ZpCommandOptions *options, const Finished *finished, GError **error)
 {
     if (options->no_database)
         return TRUE;
-    const char *path = database_path(options);
+    const char *path = zp_command_database(options);
     g_autoptr(ZpStore) store = zp_store_open(path, ZP_STORE_APPEND, error);
     if (store == NULL)
         return FALSE;
@@ -154,7 +148,7 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     g_autoptr(ZpSweep) sweep = zp_sweep_new(scenario, error);
     if (sweep == NULL)
         return ZP_EXIT_INPUT;
-    if (!options->no_database && !zp_store_check(database_path(options), error))
+    if (!options->no_database && !zp_store_check(zp_command_database(options), error))
         return ZP_EXIT_IO;
     ZpProgress progress;
     zp_progress_begin(&progress, "sweep", zp_sweep_n_points(sweep));

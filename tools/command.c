@@ -75,6 +75,12 @@ zp_command_options_clear(ZpCommandOptions *options)
     g_free(options->sweep);
 }
 
+const char *
+zp_command_database(const ZpCommandOptions *options)
+{
+    return options->database != NULL ? options->database : "zeropeak.db";
+}
+
 static int
 plot_exit(int code)
 {

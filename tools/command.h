@@ -38,6 +38,9 @@ typedef struct {
 void zp_command_options_clear(ZpCommandOptions *options);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ZpCommandOptions, zp_command_options_clear)
 
+/* Where runs and sweeps are recorded: --database or its default. */
+const char *zp_command_database(const ZpCommandOptions *options);
+
 typedef struct {
     const char *name;
     char letter; /* 0: none */
