@@ -189,21 +189,3 @@ zp_schema_explain(const ZpSchemaKey *key)
     g_string_append_printf(out, "Example: %s = %s\n", key->key, key->example);
     return g_string_free(g_steal_pointer(&out), FALSE);
 }
-
-void
-zp_schema_dictionary(GString *out)
-{
-    gsize n = 0;
-    const ZpSchemaKey *table = zp_schema_table(&n);
-    for (gsize i = 0; i < n; i++) {
-        if (i == 0 || strcmp(table[i - 1].section, table[i].section) != 0)
-            g_string_append_printf(out, "\"[%s]\"\n", table[i].section);
-        g_string_append_printf(out, "\"%s = %s\"\n", table[i].key, table[i].example);
-        g_string_append_printf(out, "\"%s.%s\"\n", table[i].section, table[i].key);
-        for (const ZpSchemaChoice *choice = table[i].choices; choice && choice->name; choice++)
-            g_string_append_printf(out, "\"%s\"\n", choice->name);
-        if (table[i].word != NULL)
-            g_string_append_printf(out, "\"%s\"\n", table[i].word);
-    }
-    g_string_append(out, "\"auto\"\n\" x2\"\n\"..\"\n\"GiB\"\n\"Gbit/s\"\n\"TFLOP/s\"\n\" us\"\n");
-}

@@ -287,9 +287,6 @@ void zp_schema_fetch(const ZpSchemaKey *key, const ZpSchemaPlaces *places, ZpSch
 void zp_schema_store(const ZpSchemaKey *key, const ZpSchemaValue *value,
                      const ZpSchemaPlaces *places);
 
-/* A libFuzzer dictionary of all names and choices. */
-void zp_schema_dictionary(GString *out);
-
 typedef enum {
     ZP_SCHEMA_ERROR_UNKNOWN,   /* no such key */
     ZP_SCHEMA_ERROR_AMBIGUOUS, /* several sections have it */
