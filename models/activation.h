@@ -6,7 +6,7 @@
  * workspaces inside kernels.  See docs of the fields for what is counted where. */
 #pragma once
 
-#include <glib.h>
+#include "models/model.h"
 
 typedef enum {
     ZP_BLOCK_LLAMA,      /* pre-norm, rotary, gated MLP; Gemma-2 with ZP_NORM_PLUS_ONE */
@@ -147,6 +147,20 @@ typedef struct {
 ZpActivationLayer zp_activation_layer(const ZpActivationBlock *block);
 /* Policies other than none do not apply: selective figures equal the others. */
 ZpActivationLayer zp_activation_loss_layer(const ZpActivationLoss *loss);
+
+/* The parts of a block that are layers of a model: attention with its norm and the addition to the
+ * residual stream, a T5 decoder's cross-attention, the MLP likewise (parallel blocks: the MLP and
+ * both additions).  The selective policy is the description's own; if that is ZP_KEEP_ALL, all is
+ * kept.  Exact in b and s: description's own batch and tokens do not matter.  Together the parts
+ * give the block's kept bytes and its peaks of forward, recomputation and backward. */
+enum { ZP_ACTIVATION_PARTS = 3 };
+typedef struct {
+    int n_parts;
+    ZpModelActivation parts[ZP_ACTIVATION_PARTS];
+} ZpActivationParts;
+ZpActivationParts zp_activation_parts(const ZpActivationBlock *block);
+/* The head and the loss as one layer, the same under all policies; the final norm is not in it. */
+ZpModelActivation zp_activation_loss_part(const ZpActivationLoss *loss);
 
 typedef enum { ZP_ACTIVATION_ERROR_SIZE } ZpActivationError;
 #define ZP_ACTIVATION_ERROR (zp_activation_error_quark())

@@ -31,6 +31,11 @@ typedef struct {
     /* Tokens of the busiest rank's experts over the mean, >= 1; 0 means 1.  Scales the cost of a
      * mixture's experts, not their parameters. */
     double expert_imbalance;
+    /* Cuts of Megatron-LM, 0 or 1: none.  They divide what a rank holds and computes of a layer:
+     * tensor parallelism heads, MLP width and vocabulary, sequence parallelism also what it leaves
+     * whole, context parallelism the tokens. */
+    gint32 tensor_parallel, context_parallel;
+    gboolean sequence_parallel;
 } ZpArchitectureOptions;
 
 #define ZP_ARCHITECTURE_MAX_DIMENSION (G_GINT64_CONSTANT(1) << 40)

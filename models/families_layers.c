@@ -42,8 +42,11 @@ find_layer(Walker *walker, gint32 module)
         if (block != ZP_MODEL_NONE && layer->block != block)
             break;
     }
-    ZpModelLayer layer = {
-        .name = name, .kind = note->layer_kind, .block = block, .module = ZP_MODEL_NONE};
+    ZpModelLayer layer = {.name = name,
+                          .kind = note->layer_kind,
+                          .block = block,
+                          .module = ZP_MODEL_NONE,
+                          .activation = ZP_MODEL_NONE};
     ZpTreeLayer facts = {0};
     g_array_append_val(walker->model->layers, layer);
     g_array_append_val(walker->layers, facts);

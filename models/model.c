@@ -19,6 +19,7 @@ zp_model_new(const char *name)
     model->modules = g_array_new(FALSE, TRUE, sizeof(ZpModelModule));
     g_array_set_clear_func(model->modules, clear_module);
     model->layers = g_array_new(FALSE, TRUE, sizeof(ZpModelLayer));
+    model->activations = g_array_new(FALSE, TRUE, sizeof(ZpModelActivation));
     return model;
 }
 
@@ -30,7 +31,15 @@ zp_model_free(ZpModel *model)
     g_array_unref(model->parameters);
     g_array_unref(model->modules);
     g_array_unref(model->layers);
+    g_array_unref(model->activations);
     g_free(model);
+}
+
+gint32
+zp_model_add_activation(ZpModel *model, const ZpModelActivation *activation)
+{
+    g_array_append_val(model->activations, *activation);
+    return (gint32)model->activations->len - 1;
 }
 
 void
@@ -51,6 +60,7 @@ zp_model_add_layer(ZpModel *model, const char *name, gint64 elements, gint32 rep
             .kept_bytes_per_token = kept_bytes_per_token,
             .selective_bytes_per_token = kept_bytes_per_token,
             .input_bytes_per_token = input_bytes_per_token,
+            .activation = ZP_MODEL_NONE,
         };
         g_array_append_val(model->layers, layer);
         g_autofree char *weight = g_strconcat(full, ".weight", NULL);

@@ -50,6 +50,41 @@ typedef enum {
     ZP_LAYER_OTHER,
 } ZpLayerKind;
 
+/* Bytes that a micro-batch of b sequences of s tokens takes, as a sum of these times 1, b s, b s^2,
+ * s and s^2. */
+typedef struct {
+    gint64 constant_bytes;
+    gint64 bytes_per_token, bytes_per_pair, bytes_per_position, bytes_per_position_pair;
+} ZpModelBytes;
+
+/* A largest live set: the largest of several forms, since b and s decide which instant is worst. */
+enum { ZP_MODEL_PEAK_FORMS = 8 };
+typedef struct {
+    gint32 n_forms; /* 0: nothing */
+    ZpModelBytes forms[ZP_MODEL_PEAK_FORMS];
+} ZpModelPeak;
+
+/* What a layer holds under one checkpointing policy.  Layers of a block are passed in order forward
+ * and in recomputation (all of the block is brought back before its backward), in reverse order
+ * backward.
+ *
+ * At the worst instant of a layer's forward the block's own bytes are its kept bytes, those of the
+ * layers before it, and `forward`: the residual stream that comes in and goes out is in there
+ * unless kept.  In recomputation: all kept, what the layers up to this one brought back, and
+ * `recompute`.  In backward: the kept and recomputed bytes of the layers up to this one, and
+ * `backward`, in which are the gradients of activations, not those of parameters. */
+typedef struct {
+    ZpModelBytes kept;       /* from forward to backward */
+    ZpModelBytes recomputed; /* brought back for backward, beside what is kept */
+    ZpModelPeak forward, recompute, backward;
+} ZpModelPolicyBytes;
+
+/* By ZpCheckpointing (models/job.h): all kept; what the selective policy keeps; a block's input. */
+enum { ZP_MODEL_POLICIES = 3 };
+typedef struct {
+    ZpModelPolicyBytes policies[ZP_MODEL_POLICIES];
+} ZpModelActivation;
+
 /* Costs are integers per token (t = micro_batch x sequence tokens) and per pair
  * (micro_batch x sequence^2), forward, per rank.  Bytes are for the compute dtype the model was
  * built with. */
@@ -71,6 +106,9 @@ typedef struct {
     gint64 input_bytes_per_token;
     gint64 selective_flops_per_token, selective_flops_per_pair; /* recomputed under selective */
     gint64 logits_bytes_per_token; /* head: logits and the loss's copies; class logits */
+    gint32
+        activation; /* what it holds: index into the model's activations (alike layers share one),
+                     * or ZP_MODEL_NONE for nothing; the head's bytes are of class logits */
 } ZpModelLayer;
 
 typedef struct {
@@ -79,6 +117,7 @@ typedef struct {
     GArray *parameters; /* ZpModelParameter */
     GArray *modules;    /* ZpModelModule, pre-order; may be empty for hand-spelt models */
     GArray *layers;     /* ZpModelLayer, forward order */
+    GArray *activations; /* ZpModelActivation, one for each kind of layer */
     gint32 n_blocks;
     gint64 n_elements; /* unique parameters */
     gint64 n_trainable_elements;
@@ -110,6 +149,15 @@ static inline const ZpModelModule *
 zp_model_module(const ZpModel *model, gint32 index)
 {
     return &g_array_index(model->modules, ZpModelModule, (guint)index);
+}
+
+/* Adds what a kind of layer holds; returns its index for ZpModelLayer.activation. */
+gint32 zp_model_add_activation(ZpModel *model, const ZpModelActivation *activation);
+
+static inline const ZpModelActivation *
+zp_model_activation(const ZpModel *model, gint32 index)
+{
+    return &g_array_index(model->activations, ZpModelActivation, (guint)index);
 }
 
 /* A model of `n_elements` parameters cut into `n_layers` equal layers (the first ones take the

@@ -16,7 +16,8 @@ typedef struct {
     int passed, failed;
 } Score;
 
-static const ZpArchitectureOptions options = {ZP_DTYPE_BF16, ZP_ATTENTION_FLASH, TRUE, 0};
+static const ZpArchitectureOptions options = {
+    .compute = ZP_DTYPE_BF16, .attention = ZP_ATTENTION_FLASH, .causal = TRUE};
 
 static void
 report(Score *score, const char *id, const char *problem)

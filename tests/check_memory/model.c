@@ -76,6 +76,7 @@ add_tensors(ZpModel *model, const char *layer_name, ZpLayerKind kind, gint32 blo
         .kind = kind,
         .block = block,
         .module = ZP_MODEL_NONE,
+        .activation = ZP_MODEL_NONE,
     };
     for (gsize t = 0; t < n; t++) {
         g_autofree char *name = g_strconcat(layer_name, ".", tensors[t].name, NULL);

@@ -9,7 +9,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const ZpArchitectureOptions options = {ZP_DTYPE_BF16, ZP_ATTENTION_EAGER, TRUE, 1.5};
+    static const ZpArchitectureOptions options = {.compute = ZP_DTYPE_BF16,
+                                                  .attention = ZP_ATTENTION_EAGER,
+                                                  .causal = TRUE,
+                                                  .expert_imbalance = 1.5};
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GError) error = NULL;
     const char *json = (const char *)data;

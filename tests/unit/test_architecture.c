@@ -4,8 +4,10 @@
 
 #include <string.h>
 
-static const ZpArchitectureOptions flash = {ZP_DTYPE_BF16, ZP_ATTENTION_FLASH, TRUE, 0};
-static const ZpArchitectureOptions eager = {ZP_DTYPE_BF16, ZP_ATTENTION_EAGER, FALSE, 0};
+static const ZpArchitectureOptions flash = {
+    .compute = ZP_DTYPE_BF16, .attention = ZP_ATTENTION_FLASH, .causal = TRUE};
+static const ZpArchitectureOptions eager = {
+    .compute = ZP_DTYPE_BF16, .attention = ZP_ATTENTION_EAGER, .causal = FALSE};
 
 static const ZpArchitecture llama = {.family = "llama",
                                      .layers = 32,

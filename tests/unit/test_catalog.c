@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static const ZpArchitectureOptions options = {ZP_DTYPE_BF16, ZP_ATTENTION_FLASH, TRUE, 0};
+static const ZpArchitectureOptions options = {
+    .compute = ZP_DTYPE_BF16, .attention = ZP_ATTENTION_FLASH, .causal = TRUE};
 
 /* The count column is read from the data file itself, so the test and the file cannot drift. */
 static void

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-static const ZpArchitectureOptions options = {ZP_DTYPE_BF16, ZP_ATTENTION_FLASH, TRUE, 0};
+static const ZpArchitectureOptions options = {
+    .compute = ZP_DTYPE_BF16, .attention = ZP_ATTENTION_FLASH, .causal = TRUE};
 
 #define LLAMA_WITHOUT_HEAD                                                             \
     "\"model_type\": \"llama\", \"hidden_size\": 1024, \"intermediate_size\": 2816,\n" \

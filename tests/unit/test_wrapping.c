@@ -10,6 +10,7 @@ add(ZpModel *model, const char *name, ZpLayerKind kind, gint32 block, gint64 ele
         .kind = kind,
         .block = block,
         .module = ZP_MODEL_NONE,
+        .activation = ZP_MODEL_NONE,
         .elements = elements,
         .tied_elements = tied_elements,
     };
