@@ -1,26 +1,7 @@
 #!/usr/bin/env bash
 # The command line from outside: exit codes, messages, and that nothing half-written stays behind.
 set -uo pipefail
-program=$1
-source=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-failed=0
-
-# expect CODE PATTERN COMMAND...: exit code, and a pattern in what was printed (stdout or stderr).
-expect() {
-    local code=$1 pattern=$2
-    shift 2
-    timeout 60 "$@" >out 2>err
-    local got=$?
-    if [ "$got" -ne "$code" ] || ! grep -qE -- "$pattern" out err; then
-        echo "FAIL: $*"
-        echo "  exit $got, expected $code, pattern '$pattern'"
-        head -5 out err
-        failed=1
-    fi
-}
+. "$2/tests/scripts/shared/expect.sh"
 
 cp "$source/scenarios/llama3-8b-zero3.ini" ok.ini
 set_key() { expect "$1" "$2" "$program" run ok.ini --no-database --set "$3"; }

@@ -1,26 +1,7 @@
 #!/usr/bin/env bash
 # Files of other programs: `zeropeak import` and zero.config give the same job, and mistakes are named.
 set -uo pipefail
-program=$1
-source=$2
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-failed=0
-
-# expect CODE PATTERN COMMAND...
-expect() {
-    local code=$1 pattern=$2
-    shift 2
-    timeout 60 "$@" >out 2>err
-    local got=$?
-    if [ "$got" -ne "$code" ] || ! grep -qE -- "$pattern" out err; then
-        echo "FAIL: $*"
-        echo "  exit $got, expected $code, pattern '$pattern'"
-        head -5 out err
-        failed=1
-    fi
-}
+. "$2/tests/scripts/shared/expect.sh"
 
 # Both ways run to the same table.
 cp "$source"/tests/reference/fsdp_inputs/{accelerate-fsdp2.yaml,accelerate-deepspeed.yaml,torchtitan.toml} .
