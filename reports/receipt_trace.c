@@ -31,6 +31,7 @@ operation(JsonBuilder *json, const ZpTape *tape, const ZpObserverSpan *span, ZpT
     zp_receipt_int(json, "exposed_ps", exposed);
     zp_receipt_int(json, "bytes", work->bytes);
     zp_receipt_int(json, "wire_bytes", work->wire_bytes);
+    zp_receipt_text(json, "rule", zp_tape_rule(tape, work));
     json_builder_end_object(json);
 }
 

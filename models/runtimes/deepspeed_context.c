@@ -1,3 +1,4 @@
+#include "models/cost_layer.h"
 #include "models/runtimes/deepspeed_internal.h"
 
 int
@@ -106,6 +107,7 @@ zp_ds_launch(ZpDs *ds, const ZpDsCollective *collective)
         .link = (gint8)cost.link,
         .group = (gint8)collective->group,
         .category = ZP_TAPE_COMMUNICATION,
+        .rule = zp_tape_add_rule(ds->tape, cost.rule),
         .label = label_of(ds, collective),
     };
     zp_ds_wait_stream(ds, ZP_DS_STREAM_NCCL, collective->stream);
@@ -126,8 +128,9 @@ zp_ds_collective(ZpDs *ds, const ZpDsCollective *collective)
     zp_ds_join(ds, collective->stream, zp_ds_launch(ds, collective));
 }
 
-void
-zp_ds_timed_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double flops)
+static void
+launch_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double flops,
+              const char *rule)
 {
     if (ds->silent)
         return;
@@ -138,16 +141,23 @@ zp_ds_timed_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, dou
         .link = ZP_TAPE_NONE,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_COMPUTE,
+        .rule = zp_tape_add_rule(ds->tape, rule),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ds->tape, stream, zp_tape_add_work(ds->tape, &work));
 }
 
 void
+zp_ds_timed_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double flops)
+{
+    launch_kernel(ds, stream, kind, duration_ps, flops, zp_cost_layer_rule(ds->job));
+}
+
+void
 zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes)
 {
-    if (!ds->silent)
-        zp_ds_timed_kernel(ds, stream, kind, zp_cost_kernel(&ds->job->device, flops, bytes), flops);
+    ZpTime duration_ps = zp_cost_kernel(&ds->job->device, flops, bytes);
+    launch_kernel(ds, stream, kind, duration_ps, flops, ZP_COST_ROOFLINE);
 }
 
 void
@@ -172,6 +182,7 @@ zp_ds_transfer(ZpDs *ds, guint8 stream, ZpKind kind, gint64 bytes)
         .link = (gint8)cost.link,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_COPY,
+        .rule = zp_tape_add_rule(ds->tape, cost.rule),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ds->tape, stream, zp_tape_add_work(ds->tape, &work));
@@ -192,6 +203,7 @@ zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes, gboolean blocking)
         .link = ZP_N_LINKS,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_COPY,
+        .rule = zp_tape_add_rule(ds->tape, "rate of the storage"),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ds->tape, ZP_DS_STREAM_NVME, zp_tape_add_work(ds->tape, &work));
@@ -210,6 +222,7 @@ zp_ds_host_adam(ZpDs *ds, gint64 elements)
         .link = ZP_TAPE_NONE,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_HOST_COMPUTE,
+        .rule = zp_tape_add_rule(ds->tape, "rate of the CPU's Adam"),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ds->tape, ZP_DS_STREAM_HOST, zp_tape_add_work(ds->tape, &work));

@@ -73,6 +73,7 @@ void zp_ds_join(ZpDs *ds, guint8 stream, gint32 event); /* stream waits; NONE: n
 void zp_ds_collective(ZpDs *ds, const ZpDsCollective *collective);
 /* A kernel limited by memory: `bytes` read and written. */
 void zp_ds_memory_kernel(ZpDs *ds, guint8 stream, gint64 bytes);
+/* Of a layer, as zp_cost_layer() prices it. */
 void zp_ds_timed_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double flops);
 void zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes);
 /* A copy over the host link. */

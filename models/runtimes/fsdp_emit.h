@@ -58,6 +58,13 @@ zp_fsdp_emit_drop(ZpFsdpEmit *emit, int stream, gint32 *buffer)
     *buffer = ZP_TAPE_NONE;
 }
 
+/* The value for ZpTapeWork.rule; without a job nothing is priced and no work says how. */
+static inline guint16
+zp_fsdp_emit_rule(ZpFsdpEmit *emit, const char *rule)
+{
+    return emit->job != NULL ? zp_tape_add_rule(emit->tape, rule) : 0;
+}
+
 /* Works, each to be made once and launched as often as needed.  A collective of no bytes is
  * ZP_TAPE_NONE, and launching that does nothing. */
 gint32 zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes);

@@ -67,6 +67,7 @@ launch_on_host(ZpFsdpEmit *emit, const ZpFsdpOptimizer *optimizer, double traffi
         .link = ZP_TAPE_NONE,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_HOST_COMPUTE,
+        .rule = zp_fsdp_emit_rule(emit, "the host link's rate"),
         .label = ZP_TAPE_NONE,
     };
     guint8 stream = (guint8)optimizer->host_stream;
@@ -89,6 +90,7 @@ launch(ZpFsdpEmit *emit, const ZpFsdpOptimizer *optimizer)
         .link = ZP_TAPE_NONE,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_COMPUTE,
+        .rule = zp_fsdp_emit_rule(emit, ZP_COST_ROOFLINE),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT, zp_tape_add_work(emit->tape, &work));

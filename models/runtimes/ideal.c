@@ -3,7 +3,7 @@
 #include "models/runtimes/ideal_internal.h"
 
 void
-ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops)
+ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops, const char *rule)
 {
     ZpTapeWork work = {
         .solo_ps = duration_ps,
@@ -12,6 +12,7 @@ ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops)
         .link = ZP_TAPE_NONE,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_COMPUTE,
+        .rule = zp_tape_add_rule(ideal->tape, rule),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ideal->tape, IDEAL_COMPUTE, zp_tape_add_work(ideal->tape, &work));
@@ -33,6 +34,7 @@ ideal_launch_collective(Ideal *ideal, guint8 stream, ZpKind kind, gint64 bytes, 
         .link = (gint8)cost.link,
         .group = (gint8)group,
         .category = ZP_TAPE_COMMUNICATION,
+        .rule = zp_tape_add_rule(ideal->tape, cost.rule),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ideal->tape, stream, zp_tape_add_work(ideal->tape, &work));
@@ -93,7 +95,8 @@ optimizer_step(Ideal *ideal)
         ZP_ROLE_NONE,
         zp_optimizer_temporary_bytes(job->optimizer, owned, largest_owned_elements(ideal)));
     double traffic = (double)owned * job->optimizer->traffic_bits / 8.0;
-    ideal_launch_kernel(ideal, ZP_KIND_OPTIMIZER, zp_cost_kernel(&job->device, 0.0, traffic), 0.0);
+    ideal_launch_kernel(ideal, ZP_KIND_OPTIMIZER, zp_cost_kernel(&job->device, 0.0, traffic), 0.0,
+                        ZP_COST_ROOFLINE);
     zp_tape_drop(ideal->tape, ZP_TAPE_CLOCK_DEVICE, IDEAL_COMPUTE, temporary);
 }
 

@@ -62,5 +62,7 @@ void ideal_flush(Ideal *ideal);
 void ideal_wait_reduced(Ideal *ideal);
 
 /* ideal.c */
-void ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops);
+/* `rule`: how its duration was found, for ZpTapeWork.rule. */
+void ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops,
+                         const char *rule);
 void ideal_launch_collective(Ideal *ideal, guint8 stream, ZpKind kind, gint64 bytes, int group);
