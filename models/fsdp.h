@@ -45,7 +45,9 @@ struct _ZpFsdp {
     gint32 backward_prefetch; /* likewise for backward; 0: implicit (one predecessor) */
     gboolean embedding_unshard_in_backward;  /* FALSE: set_unshard_in_backward(False) on it */
     gint32 reduce_scatter_max_input_buffers; /* >= 1 */
-    gboolean sync_every_micro_batch; /* FALSE: set_requires_gradient_sync(False) but on the last */
+    gboolean separate_reduce_scatter; /* set_separate_reduce_scatter_group(): a communicator of its
+                                       * own, beside that of the gathers */
+    gboolean sync_every_micro_batch;  /* FALSE: set_requires_gradient_sync(False) but on the last */
     gboolean all_reduce_every_micro_batch; /* FALSE: set_requires_all_reduce(False) likewise */
     gboolean reshard_after_backward; /* FALSE: set_reshard_after_backward(False) but on the last */
     gboolean cpu_offload;            /* CPUOffloadPolicy */

@@ -217,6 +217,11 @@
             MEANS("fsdp2: reduce-scatter inputs kept at once "                                     \
                   "(set_reduce_scatter_max_input_buffers)",                                        \
                   "2")),                                                                           \
+        ROW(FS_SEPARATE_SCATTER, "fsdp", "separate_reduce_scatter", BOOL, BY("false"),             \
+            TO_FSDP(separate_reduce_scatter),                                                      \
+            MEANS("fsdp2: reduce-scatters have a communicator of their own and run beside "        \
+                  "gathers (set_separate_reduce_scatter_group)",                                   \
+                  "false")),                                                                       \
         ROW(FS_SYNC, "fsdp", "sync_every_micro_batch", BOOL, BY("true"),                           \
             TO_FSDP(sync_every_micro_batch),                                                       \
             MEANS("Gradients are reduced every micro-batch; false: no_sync, only after the last",  \

@@ -9,7 +9,9 @@
 #include "models/vocabulary.h"
 
 /* Streams of a rank.  NCCL runs the collectives of one communicator in host order on a stream of
- * its own; the streams that launch them wait for it. */
+ * its own; the streams that launch them wait for it.  Process groups beside the data-parallel one
+ * (hpZ, qgZ, MiCS) have communicators of their own: their streams, where they are used, follow the
+ * ones below. */
 enum {
     ZP_DS_STREAM_COMPUTE,
     ZP_DS_STREAM_GATHER,
@@ -46,6 +48,7 @@ typedef struct {
     gint32 ranks;       /* world */
     gint32 shard_ranks; /* that partition one copy */
     gboolean overlap;
+    guint8 communicators[ZP_TAPE_MAX_GROUPS]; /* by group: the stream of its collectives */
     gint32 labels[ZP_N_DTYPES + 2]; /* of the tape, by dtype; then uint8 and int64 */
     gboolean silent;                /* memory only: works are not written (prologue) */
 } ZpDs;

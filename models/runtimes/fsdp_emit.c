@@ -6,6 +6,7 @@ void
 zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
 {
     *emit = (ZpFsdpEmit){.plan = plan, .job = job, .tape = tape};
+    zp_communicators_init(&emit->communicators, plan->settings.separate_reduce_scatter);
     zp_tape_add_link(tape, "scale-up");
     zp_tape_add_link(tape, "network");
     zp_tape_add_link(tape, "host");

@@ -37,7 +37,8 @@ ideal_launch_collective(Ideal *ideal, guint8 stream, ZpKind kind, gint64 bytes, 
         .rule = zp_tape_add_rule(ideal->tape, cost.rule),
         .label = ZP_TAPE_NONE,
     };
-    zp_tape_launch(ideal->tape, stream, zp_tape_add_work(ideal->tape, &work));
+    zp_communicators_launch(&ideal->communicators, ideal->tape, stream,
+                            zp_tape_add_work(ideal->tape, &work));
 }
 
 static void
@@ -52,6 +53,8 @@ declare(Ideal *ideal)
     zp_tape_add_link(tape, "host");
     gint32 ranks = ideal->job->world.ranks;
     gint32 shard = ideal->job->world.shard_group;
+    if (ranks > shard)
+        zp_tape_add_stream(tape, "replicate", ZP_TAPE_COMMUNICATION);
     zp_tape_add_group(tape, shard, 1);
     zp_tape_add_group(tape, ranks / shard, shard);
     zp_tape_add_group(tape, ranks, 1);
@@ -104,7 +107,11 @@ static void
 write_step(Ideal *ideal)
 {
     const ZpTraining *training = &ideal->job->training;
+    const ZpZero *zero = &ideal->job->zero;
+    gboolean updates = zero->stage == 1 || zero->stage == 2;
     zp_tape_begin_step(ideal->tape);
+    if (updates && zero->overlap_gather)
+        ideal_gather_updated(ideal); /* by the step before: every step but a run's first */
     ideal->previous_reduced = ideal->before_previous_reduced = ZP_TAPE_NONE;
     for (gint64 m = 0; m < training->accumulation; m++) {
         ideal->micro_batch = (gint16)MIN(m, G_MAXINT16);
@@ -114,8 +121,8 @@ write_step(Ideal *ideal)
     }
     ideal_wait_reduced(ideal);
     optimizer_step(ideal);
-    if (ideal->job->zero.stage == 1 || ideal->job->zero.stage == 2)
-        ideal_gather_after_step(ideal);
+    if (updates && !zero->overlap_gather)
+        ideal_gather_updated(ideal);
 }
 
 static gboolean
@@ -142,7 +149,9 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
     };
     ideal.pairs = ideal.tokens * job->training.sequence;
     for (gsize u = 0; u < n_units; u++)
-        state[u] = (IdealUnit){.gathered = ZP_TAPE_NONE, .gradient = ZP_TAPE_NONE};
+        state[u] =
+            (IdealUnit){.gathered = ZP_TAPE_NONE, .ready = ZP_TAPE_NONE, .gradient = ZP_TAPE_NONE};
+    zp_communicators_init(&ideal.communicators, FALSE);
     declare(&ideal);
     order_units(&ideal);
     ideal_allocate_persistent(&ideal);

@@ -51,7 +51,8 @@ ideal_forward(Ideal *ideal)
     gint32 position = 0;
     for (gint32 u = 0; u < ideal->units->n_units; u++) {
         ideal->state[u].issued = FALSE;
-        ideal->state[u].ready = ZP_TAPE_NONE;
+        if (zero->stage == 3)
+            ideal->state[u].ready = ZP_TAPE_NONE;
     }
     for (gint32 l = 0; l < ideal->units->n_layers; l++) {
         const ZpModelLayer *layer = zp_model_layer(model, l);
