@@ -52,6 +52,9 @@ struct _ZpFsdp {
     gboolean reshard_after_backward; /* FALSE: set_reshard_after_backward(False) but on the last */
     gboolean cpu_offload;            /* CPUOffloadPolicy */
     gboolean pin_memory;
+    /* Elements a second that the cores of a node update with a fused Adam, transfers included
+     * (fsdp2 with cpu_offload); foreach and the loop are slower, see fsdp_optimizer.h. */
+    double cpu_adam_elements_per_s;
     gboolean checkpoint_outside; /* checkpointing wraps the units; FALSE: units wrap it */
 
     /* fsdp1 (sync_every_micro_batch FALSE: no_sync()) */

@@ -237,6 +237,11 @@
                   "false")),                                                                       \
         ROW(FS_PIN, "fsdp", "pin_memory", BOOL, BY("true"), TO_FSDP(pin_memory),                   \
             MEANS("Pinned host memory for them", "true")),                                         \
+        ROW(FS_CPU_ADAM_RATE, "fsdp", "cpu_adam_rate", RATIO(1, 1e15), BY("4e9"),                  \
+            TO_FSDP(cpu_adam_elements_per_s),                                                      \
+            MEANS("fsdp2 with cpu_offload: elements a second that the cores of a node update "     \
+                  "with a fused Adam; without fused it takes 5.8 times as long",                   \
+                  "4e9")),                                                                         \
         ROW(FS_CHECKPOINT_OUTSIDE, "fsdp", "checkpoint_outside", BOOL, BY("false"),                \
             TO_FSDP(checkpoint_outside),                                                           \
             MEANS("Checkpointing wraps the units instead of standing inside them", "false")),      \
