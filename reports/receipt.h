@@ -28,7 +28,8 @@
  *   warnings    [text]
  *   trace       with a recorder: {operations [{stream, kind, phase, unit, micro_batch, step, rank,
  *               start_ps, end_ps, exposed_ps, bytes, wire_bytes, rule}],
- *               memory [{time_ps, space, class, delta_bytes, class_bytes, total_bytes, rank}]}
+ *               memory [{time_ps, space, class, delta_bytes, class_bytes, total_bytes, rank}],
+ *               allocator [{time_ps, allocated_bytes, active_bytes, reserved_bytes}] (rank 0)}
  *
  * "zeropeak-ledger/1": schema, zeropeak, name, source, inputs, job, then ledger {
  *   rows [{name, class, dtype, bytes_per_element, copies, owners, elements, padding_bytes,

@@ -49,6 +49,23 @@ memory_change(JsonBuilder *json, const ZpTape *tape, const ZpObserverChange *cha
     json_builder_end_object(json);
 }
 
+static void
+allocator_curves(JsonBuilder *json, const ZpRecorder *recorder)
+{
+    gsize n;
+    const ZpObserverPools *pools = zp_recorder_pools(recorder, &n);
+    zp_receipt_array(json, "allocator");
+    for (gsize i = 0; i < n; i++) {
+        json_builder_begin_object(json);
+        zp_receipt_int(json, "time_ps", pools[i].time);
+        zp_receipt_int(json, "allocated_bytes", pools[i].allocated_bytes);
+        zp_receipt_int(json, "active_bytes", pools[i].active_bytes);
+        zp_receipt_int(json, "reserved_bytes", pools[i].reserved_bytes);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+}
+
 void
 zp_receipt_trace(JsonBuilder *json, const ZpTape *tape, const ZpRecorder *recorder)
 {
@@ -65,5 +82,6 @@ zp_receipt_trace(JsonBuilder *json, const ZpTape *tape, const ZpRecorder *record
     for (gsize i = 0; i < n_changes; i++)
         memory_change(json, tape, &changes[i]);
     json_builder_end_array(json);
+    allocator_curves(json, recorder);
     json_builder_end_object(json);
 }

@@ -14,6 +14,9 @@
 --   How did gathered parameters move over the step?
 --     SELECT time_ms, class_bytes FROM memory_timeline
 --      WHERE run = 1 AND space = 'device' AND class = 'gathered parameter';
+--   What did the caching allocator hold beyond it (device.allocator)?
+--     SELECT time_ms, allocated_bytes, active_bytes, reserved_bytes FROM allocator_timeline
+--      WHERE run = 1;
 --   Which units wait for the network?
 --     SELECT unit, phase, kind, exposed_ms FROM exposed_by_unit WHERE run = 1 LIMIT 10;
 --   What went over the links?
@@ -66,7 +69,11 @@ CREATE TABLE run (
     capacity_bytes    INTEGER NOT NULL,  -- 0: unlimited
     contingency_bytes INTEGER NOT NULL,
     headroom_bytes    INTEGER NOT NULL,
-    fits              INTEGER NOT NULL CHECK (fits IN (0, 1))
+    fits              INTEGER NOT NULL CHECK (fits IN (0, 1)),
+    -- Peaks of the caching allocator on rank 0, each its own; NULL where none was simulated.
+    allocated_bytes   INTEGER,           -- rounded to blocks, without the runtime overhead
+    active_bytes      INTEGER,           -- and released blocks that another stream still uses
+    reserved_bytes    INTEGER            -- segments
 );
 
 -- Effective inputs, in the order of the schema of scenario files.
@@ -133,6 +140,18 @@ CREATE TABLE memory (
     delta_bytes INTEGER NOT NULL,
     class_bytes INTEGER NOT NULL,
     total_bytes INTEGER NOT NULL,
+    PRIMARY KEY (run, ordinal)
+) WITHOUT ROWID;
+
+-- What the caching allocator holds on rank 0, where a figure changes.
+CREATE TABLE allocator (
+    run             INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE,
+    ordinal         INTEGER NOT NULL,
+    instruction     INTEGER NOT NULL,
+    time_ps         INTEGER NOT NULL,
+    allocated_bytes INTEGER NOT NULL,
+    active_bytes    INTEGER NOT NULL,
+    reserved_bytes  INTEGER NOT NULL,
     PRIMARY KEY (run, ordinal)
 ) WITHOUT ROWID;
 
@@ -258,6 +277,9 @@ CREATE TABLE sweep_point (
     contingency_bytes INTEGER,
     headroom_bytes    INTEGER,
     fits              INTEGER,
+    allocated_bytes   INTEGER,               -- as in run
+    active_bytes      INTEGER,
+    reserved_bytes    INTEGER,
     PRIMARY KEY (sweep, point)
 ) WITHOUT ROWID;
 
@@ -288,6 +310,8 @@ SELECT r.id AS run, r.name, r.runtime, r.model, r.stage, r.ranks,
        r.mfu,
        r.peak_bytes / 1e9 AS peak_gb,
        r.peak_bytes / 1073741824.0 AS peak_gib,
+       r.active_bytes / 1073741824.0 AS active_gib,
+       r.reserved_bytes / 1073741824.0 AS reserved_gib,
        r.peak_ps / 1e9 AS peak_ms,
        u.text AS peak_unit, p.text AS peak_phase, r.peak_event,
        r.persistent_bytes / 1073741824.0 AS persistent_gib,
@@ -300,6 +324,12 @@ SELECT m.run, m.ordinal, m.rank, s.text AS space, m.time_ps, m.time_ps / 1e9 AS 
        c.text AS class, m.delta_bytes, m.class_bytes, m.total_bytes
   FROM memory m JOIN name s ON s.id = m.space JOIN name c ON c.id = m.class
  ORDER BY m.run, m.ordinal;
+
+CREATE VIEW allocator_timeline AS
+SELECT run, ordinal, time_ps, time_ps / 1e9 AS time_ms, allocated_bytes, active_bytes,
+       reserved_bytes
+  FROM allocator
+ ORDER BY run, ordinal;
 
 CREATE VIEW peak_composition AS
 SELECT p.run, c.text AS class, p.bytes, p.bytes / 1073741824.0 AS gib,
@@ -364,6 +394,7 @@ SELECT p.sweep, p.point,
        p.step_ps, p.step_ps / 1e9 AS step_ms, p.exposed_ps / 1e9 AS exposed_ms,
        CASE WHEN p.step_ps > 0 THEN p.tokens_per_step * 1e12 / p.step_ps END AS tokens_per_s,
        p.mfu, p.peak_bytes, p.peak_bytes / 1073741824.0 AS peak_gib,
+       p.reserved_bytes / 1073741824.0 AS reserved_gib,
        CASE WHEN p.capacity_bytes > 0 THEN p.headroom_bytes / 1073741824.0 END AS headroom_gib,
        p.fits, p.error
   FROM sweep_point p

@@ -27,6 +27,7 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
 {
     const ZpStepSummary *s = run->summary;
     const ZpJob *job = run->job;
+    ZpAllocatorBytes allocator = s->has_allocator ? s->allocator.peak : (ZpAllocatorBytes){0};
     ZpEvent event = {0};
     if (s->peak_instr != ZP_TAPE_NONE)
         zp_event_fill(run->tape, s->peak_instr, &event);
@@ -40,8 +41,10 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
         "INSERT INTO run (name, version, source, runtime, model, parameter_elements, stage, ranks,"
         " shard_group, step_ps, exposed_ps, host_blocked_ps, tokens_per_step, model_flops, mfu,"
         " peak_bytes, peak_ps, peak_rank, peak_event, peak_unit, peak_phase, persistent_bytes,"
-        " host_peak_bytes, capacity_bytes, contingency_bytes, headroom_bytes, fits) VALUES"
-        " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " host_peak_bytes, capacity_bytes, contingency_bytes, headroom_bytes, fits, "
+        "allocated_bytes,"
+        " active_bytes, reserved_bytes) VALUES"
+        " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         error);
     if (insert == NULL ||
         !zp_store_insert(
@@ -53,7 +56,8 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
             ZP_INT(s->peak_bytes), ZP_INT(s->peak_time), ZP_INT(s->peak_rank), ZP_TEXT(text),
             ZP_ID(unit), ZP_ID(phase), ZP_INT(s->persistent_bytes), ZP_INT(s->host_peak_bytes),
             ZP_INT(s->capacity_bytes), ZP_INT(s->contingency_bytes), ZP_INT(s->headroom_bytes),
-            ZP_INT((gint64)(s->fits ? 1 : 0))))
+            ZP_INT((gint64)(s->fits ? 1 : 0)), ZP_ID(allocator.allocated_bytes),
+            ZP_ID(allocator.active_bytes), ZP_ID(allocator.reserved_bytes)))
         return -1;
     return sqlite3_last_insert_rowid(store->db);
 }

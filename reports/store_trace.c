@@ -138,6 +138,24 @@ write_memory(ZpStore *store, gint64 run, const ZpRecorder *recorder, const NameI
     return TRUE;
 }
 
+static gboolean
+write_pools(ZpStore *store, gint64 run, const ZpRecorder *recorder, GError **error)
+{
+    g_autoptr(ZpStatement) insert =
+        zp_store_prepare(store, "INSERT INTO allocator VALUES (?,?,?,?,?,?,?)", error);
+    if (insert == NULL)
+        return FALSE;
+    gsize n;
+    const ZpObserverPools *pools = zp_recorder_pools(recorder, &n);
+    for (gsize i = 0; i < n; i++) {
+        if (!zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_INT(pools[i].instr),
+                             ZP_INT(pools[i].time), ZP_INT(pools[i].allocated_bytes),
+                             ZP_INT(pools[i].active_bytes), ZP_INT(pools[i].reserved_bytes)))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 gboolean
 zp_store_write_recorder(ZpStore *store, gint64 run, const ZpTape *tape, const ZpRecorder *recorder,
                         GError **error)
@@ -145,5 +163,6 @@ zp_store_write_recorder(ZpStore *store, gint64 run, const ZpTape *tape, const Zp
     g_auto(NameIds) ids = {0};
     return name_ids_fill(store, tape, &ids, error) &&
            write_operations(store, run, tape, recorder, &ids, error) &&
-           write_memory(store, run, recorder, &ids, error);
+           write_memory(store, run, recorder, &ids, error) &&
+           write_pools(store, run, recorder, error);
 }

@@ -137,6 +137,25 @@ test_views(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
                  "compute|compute|forward|block.0|2.0|5.0|roofline of the device\n");
 }
 
+static void
+test_allocator(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
+{
+    g_autoptr(ZpStore) store = open_store(fx, ZP_STORE_APPEND);
+    add_run(fx, store);
+    fx->report.summary.has_allocator = TRUE;
+    fx->report.summary.allocator.peak = (ZpAllocatorBytes){1, 2, 3 << 10, 4 << 10};
+    const ZpObserver *observer = zp_recorder_observer(fx->report.recorder);
+    ZpObserverPools pools = {ZP_TIME_PER_MS, 100, 200, 300, 4};
+    observer->pools(fx->report.tape, &pools, observer->data);
+    add_run(fx, store);
+    assert_query(store, "SELECT id, allocated_bytes, active_bytes, reserved_bytes FROM run",
+                 "1|NULL|NULL|NULL\n2|2|3072|4096\n");
+    assert_query(store,
+                 "SELECT run, time_ms, allocated_bytes, active_bytes, reserved_bytes FROM "
+                 "allocator_timeline",
+                 "2|1.0|100|200|300\n");
+}
+
 /* The examples that the schema's comment offers must work: each one is run as it stands. */
 static void
 test_documented_queries(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
@@ -438,6 +457,7 @@ main(int argc, char **argv)
 #define ADD(path, test) g_test_add("/store/" path, Fixture, NULL, setup, test, teardown)
     ADD("round-trip", test_round_trip);
     ADD("views", test_views);
+    ADD("allocator", test_allocator);
     ADD("documented-queries", test_documented_queries);
     ADD("append-and-find", test_append_and_find);
     ADD("deterministic", test_deterministic);
