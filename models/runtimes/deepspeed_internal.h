@@ -49,8 +49,8 @@ typedef struct {
     gint32 shard_ranks; /* that partition one copy */
     gboolean overlap;
     guint8 communicators[ZP_TAPE_MAX_GROUPS]; /* by group: the stream of its collectives */
-    gint32 labels[ZP_N_DTYPES + 2]; /* of the tape, by dtype; then uint8 and int64 */
-    gboolean silent;                /* memory only: works are not written (prologue) */
+    gint32 labels[ZP_N_DTYPES + 2];           /* of the tape, by dtype; then uint8 and int64 */
+    gboolean silent;                          /* memory only: works are not written (prologue) */
 } ZpDs;
 
 enum { ZP_DS_UINT8 = ZP_N_DTYPES, ZP_DS_INT64 };
