@@ -12,6 +12,7 @@
  *    the strategy (zero1, zero2, ddp), the nearest there is;
  *  - a strategy "hsdp", "hybrid..." or "... in the node" shards within a node and replicates over
  *    nodes;
+ *  - Megatron: gradients in fp32, reduced after backward, unless the strategy is "overlapped";
  *  - cpu_offload "y": DeepSpeed's stage 3 with parameters and optimizer on the host;
  *  - a vocabulary that is not stated is what the parameter count leaves for the two tables;
  *  - attention on V100 is eager;

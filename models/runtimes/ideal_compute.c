@@ -13,8 +13,10 @@ forward_flops(const Ideal *ideal, const ZpModelLayer *layer)
 static void
 launch_layer(Ideal *ideal, ZpKind kind, const ZpModelLayer *layer, double flops, double passes)
 {
+    const char *rule = zp_cost_layer_rule(ideal->job);
     if (ideal->job->device.calibration != NULL) {
-        ideal_launch_kernel(ideal, kind, zp_cost_layer(ideal->job, layer, kind), passes * flops);
+        ideal_launch_kernel(ideal, kind, zp_cost_layer(ideal->job, layer, kind), passes * flops,
+                            rule);
         return;
     }
     int bits = zp_dtype_bits(ideal->job->precision.gathered);
@@ -24,7 +26,7 @@ launch_layer(Ideal *ideal, ZpKind kind, const ZpModelLayer *layer, double flops,
         traffic -= weights; /* a look-up touches the rows of its tokens alone */
     ideal_launch_kernel(ideal, kind,
                         zp_cost_kernel(&ideal->job->device, passes * flops, passes * traffic),
-                        passes * flops);
+                        passes * flops, rule);
 }
 
 static gint32
@@ -49,7 +51,8 @@ ideal_forward(Ideal *ideal)
     gint32 position = 0;
     for (gint32 u = 0; u < ideal->units->n_units; u++) {
         ideal->state[u].issued = FALSE;
-        ideal->state[u].ready = ZP_TAPE_NONE;
+        if (zero->stage == 3)
+            ideal->state[u].ready = ZP_TAPE_NONE;
     }
     for (gint32 l = 0; l < ideal->units->n_layers; l++) {
         const ZpModelLayer *layer = zp_model_layer(model, l);
