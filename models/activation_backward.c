@@ -39,6 +39,7 @@ run_node(ZpTrace *trace, ZpTraceNode *node, ZpTensor **results)
 {
     ZpTensor *grads[ZP_TRACE_OUTPUTS];
     gboolean any = FALSE;
+    trace->part = node->part;
     for (int i = 0; i < node->outputs; i++) {
         grads[i] = g_steal_pointer(&node->buffer[i]);
         any = any || grads[i];
@@ -96,6 +97,7 @@ zp_trace_backward(ZpTrace *trace, ZpTraceNode *root, int output, ZpTensor *grad)
     g_autoptr(GPtrArray) visited = g_ptr_array_new_with_free_func((GDestroyNotify)zp_node_unref);
     g_autoptr(GPtrArray) ready = g_ptr_array_new();
     gboolean outer = trace->in_backward;
+    int part = trace->part;
     trace->in_backward = TRUE;
     count_waiting(root, visited);
     root->buffer[output] = grad;
@@ -117,5 +119,6 @@ zp_trace_backward(ZpTrace *trace, ZpTraceNode *root, int output, ZpTensor *grad)
         node->waiting = 0;
     }
     trace->in_backward = outer;
+    trace->part = part;
     zp_node_unref(root);
 }

@@ -46,6 +46,17 @@ zp_trace_grow(ZpTrace *trace, ZpTraceClass class, gint64 bytes)
     trace->peak_all = MAX(trace->peak_all, live_of_all(trace));
 }
 
+void
+zp_trace_count(ZpTrace *trace, const ZpTraceStorage *storage, gboolean dies)
+{
+    gint64 bytes = dies ? -storage->bytes : storage->bytes;
+    if (trace->events && storage->class == ZP_TRACE_ACTIVATION && bytes != 0) {
+        ZpTraceEvent event = {storage->number, (gint16)trace->part, (gint16)trace->pass, bytes};
+        g_array_append_val(trace->events, event);
+    }
+    zp_trace_grow(trace, storage->class, bytes);
+}
+
 /* --- nodes --- */
 
 ZpTraceNode *
@@ -104,6 +115,7 @@ zp_trace_make_leaf(ZpTensor *tensor, gboolean parameter)
     node->output_shape[0] = tensor->shape;
     node->output_bytes[0] = tensor->element_bytes;
     node->parameter = parameter;
+    node->part = tensor->storage->trace->part;
     tensor->node = node;
     tensor->needs_grad = TRUE;
     tensor->parameter = parameter;
@@ -135,6 +147,7 @@ zp_operation_begin(ZpOperation *operation, ZpTrace *trace, const char *name,
     node->backward = backward;
     node->inputs = count;
     node->parameter = operation->parameter;
+    node->part = trace->part;
     for (int i = 0; i < count; i++) {
         node->input_shape[i] = inputs[i]->shape;
         node->input_bytes[i] = inputs[i]->element_bytes;

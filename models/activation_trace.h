@@ -28,6 +28,21 @@ typedef enum {
     ZP_TRACE_CLASSES,
 } ZpTraceClass;
 
+/* Which walk of the program an instant belongs to. */
+typedef enum {
+    ZP_TRACE_FORWARD,
+    ZP_TRACE_RECOMPUTE, /* a checkpointed region runs again */
+    ZP_TRACE_BACKWARD,
+    ZP_TRACE_PASSES,
+} ZpTracePass;
+
+/* One storage of activations comes to life or dies. */
+typedef struct {
+    gint32 storage;
+    gint16 part, pass; /* when it happens; part of the program, ZpTracePass */
+    gint64 bytes;      /* negative: dies */
+} ZpTraceEvent;
+
 typedef struct _ZpTrace ZpTrace;
 typedef struct _ZpTraceNode ZpTraceNode;
 typedef struct _ZpTraceFrame ZpTraceFrame;
@@ -37,6 +52,7 @@ typedef struct {
     ZpTraceClass class;
     gint64 bytes;
     ZpTrace *trace;
+    gint32 number; /* in the record of events */
 } ZpTraceStorage;
 
 typedef struct {
@@ -77,6 +93,7 @@ struct _ZpTraceNode {
     ZpTraceSaved saved[ZP_TRACE_SAVED];
     ZpTraceFrame *frame; /* the checkpointed region that the saved tensors belong to */
     gboolean parameter;  /* only parameters lie behind it */
+    int part;            /* of the program, that the operator is in */
     /* Shapes and element sizes of inputs and outputs; what else the rule needs. */
     ZpTraceShape input_shape[ZP_TRACE_INPUTS], output_shape[ZP_TRACE_OUTPUTS];
     int input_bytes[ZP_TRACE_INPUTS], output_bytes[ZP_TRACE_OUTPUTS];
@@ -105,6 +122,11 @@ struct _ZpTrace {
     gboolean recomputing;
     GPtrArray *copies;    /* of parameters, that autocast keeps while it is on */
     GPtrArray *gradients; /* of leaves, kept until the trace ends */
+    /* What runs: a part of the program; backward, that of the running node. */
+    int part;
+    ZpTracePass pass;
+    gint32 storages; /* numbered so far */
+    GArray *events;  /* ZpTraceEvent, borrowed; NULL: none are recorded */
 };
 
 /* --- storages and tensors (activation_tensor.c) --- */
@@ -135,6 +157,8 @@ void zp_trace_init(ZpTrace *trace);
 void zp_trace_clear(ZpTrace *trace); /* drops the gradients of leaves */
 void zp_trace_reset_peak(ZpTrace *trace);
 void zp_trace_grow(ZpTrace *trace, ZpTraceClass class, gint64 bytes); /* negative: frees */
+/* A storage's bytes; recorded, if activations. */
+void zp_trace_count(ZpTrace *trace, const ZpTraceStorage *storage, gboolean dies);
 /* A leaf that collects a gradient. */
 void zp_trace_make_leaf(ZpTensor *tensor, gboolean parameter);
 /* Takes the references to the root's node and to the gradient. */
