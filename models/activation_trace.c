@@ -84,6 +84,7 @@ zp_node_unref(ZpTraceNode *node)
     zp_node_release_saved(node);
     for (int i = 0; i < node->inputs; i++)
         zp_node_unref(node->next[i]);
+    g_free(node->others);
     g_free(node->extra);
     g_free(node);
 }
@@ -93,7 +94,7 @@ zp_node_unref(ZpTraceNode *node)
 static void
 accumulate_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
 {
-    const ZpTraceShape *shape = &node->output_shape[0];
+    const ZpTraceShape *shape = &node->first.shape;
     (void)results;
     if (!grads[0])
         return;
@@ -112,8 +113,7 @@ zp_trace_make_leaf(ZpTensor *tensor, gboolean parameter)
     node->sequence = G_MAXUINT64;
     node->backward = accumulate_backward;
     node->outputs = 1;
-    node->output_shape[0] = tensor->shape;
-    node->output_bytes[0] = tensor->element_bytes;
+    node->first = (ZpTraceOutput){tensor->shape, tensor->element_bytes, NULL};
     node->parameter = parameter;
     node->part = tensor->storage->trace->part;
     tensor->node = node;
@@ -224,8 +224,10 @@ zp_operation_output(ZpOperation *operation, ZpTensor *result)
     if (!node)
         return result;
     g_assert(node->outputs < ZP_TRACE_OUTPUTS);
-    node->output_shape[node->outputs] = result->shape;
-    node->output_bytes[node->outputs] = result->element_bytes;
+    if (node->outputs > 0)
+        node->others = g_renew(ZpTraceOutput, node->others, node->outputs);
+    *zp_node_output(node, node->outputs) =
+        (ZpTraceOutput){result->shape, result->element_bytes, NULL};
     result->node = zp_node_ref(node);
     result->output = node->outputs++;
     result->needs_grad = TRUE;

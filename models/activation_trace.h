@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define ZP_TRACE_RANK 5
-#define ZP_TRACE_INPUTS 8   /* of an operation */
+#define ZP_TRACE_INPUTS 4   /* of an operation */
 #define ZP_TRACE_OUTPUTS 64 /* of an operation */
 #define ZP_TRACE_SAVED 8    /* of a node */
 
@@ -83,6 +83,12 @@ typedef struct {
     int handle;       /* number within the region, when there is one */
 } ZpTraceSaved;
 
+typedef struct {
+    ZpTraceShape shape;
+    int element_bytes;
+    ZpTensor *gradient; /* what has come in so far while a backward runs */
+} ZpTraceOutput;
+
 struct _ZpTraceNode {
     int references;
     guint64 sequence;
@@ -94,16 +100,21 @@ struct _ZpTraceNode {
     ZpTraceFrame *frame; /* the checkpointed region that the saved tensors belong to */
     gboolean parameter;  /* only parameters lie behind it */
     int part;            /* of the program, that the operator is in */
-    /* Shapes and element sizes of inputs and outputs; what else the rule needs. */
-    ZpTraceShape input_shape[ZP_TRACE_INPUTS], output_shape[ZP_TRACE_OUTPUTS];
-    int input_bytes[ZP_TRACE_INPUTS], output_bytes[ZP_TRACE_OUTPUTS];
+    /* Shapes and element sizes of inputs; what else the rule needs. */
+    ZpTraceShape input_shape[ZP_TRACE_INPUTS];
+    int input_bytes[ZP_TRACE_INPUTS];
+    ZpTraceOutput first, *others; /* see zp_node_output(): most nodes have one */
     gint64 number[4];
     gpointer extra; /* owner of the node's rule; freed with g_free */
     /* State of a backward. */
     int waiting;
-    gboolean queued;
-    ZpTensor *buffer[ZP_TRACE_OUTPUTS];
 };
+
+static inline ZpTraceOutput *
+zp_node_output(ZpTraceNode *node, int index)
+{
+    return index == 0 ? &node->first : &node->others[index - 1];
+}
 
 struct _ZpTrace {
     gint64 live[ZP_TRACE_CLASSES];
