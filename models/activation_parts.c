@@ -205,54 +205,68 @@ zp_script_policy_bytes(const ZpScript *script, ZpModelPolicyBytes **parts)
     return joins;
 }
 
-static void
-fill(const ZpActivationBlock *block, ZpBlockPolicy policy, gboolean alone, int slot,
-     ZpActivationParts *parts)
+/* Fills one policy's bytes of every part; returns whether they hold for one sequence. */
+static gboolean
+fill(const ZpScriptSource *source, gboolean alone, int slot, ZpActivationParts *parts)
 {
-    ZpActivationBlock own = *block;
     ZpModelPolicyBytes *bytes[ZP_ACTIVATION_PARTS];
-    own.policy = policy;
-    ZpScript script = zp_script_block(&own, alone);
+    ZpScript script = zp_script_new(source, alone);
     for (int p = 0; p < ZP_ACTIVATION_PARTS; p++)
-        bytes[p] = &parts->parts[p].policies[slot];
+        bytes[p] = alone ? &parts->parts[p].alone[slot] : &parts->parts[p].policies[slot];
     zp_script_policy_bytes(&script, bytes);
     parts->n_parts = script.n_parts;
+    gboolean holds = alone || zp_script_holds_alone(&script);
     zp_script_clear(&script);
+    return holds;
+}
+
+static void
+copy_slot(ZpActivationParts *parts, int from, int to)
+{
+    for (int p = 0; p < parts->n_parts; p++) {
+        parts->parts[p].policies[to] = parts->parts[p].policies[from];
+        parts->parts[p].alone[to] = parts->parts[p].alone[from];
+    }
+}
+
+/* Policies that are one block policy are walked once; those of one sequence only where one of
+ * them differs. */
+static ZpActivationParts
+parts_of(ZpScriptSource *source, const ZpBlockPolicy *policies)
+{
+    ZpActivationParts parts = {0};
+    gboolean differs = FALSE;
+    for (int alone = FALSE; alone <= differs; alone++)
+        for (int slot = 0; slot < ZP_MODEL_POLICIES; slot++) {
+            int same = 0;
+            while (policies[same] != policies[slot])
+                same++;
+            source->block.policy = policies[slot];
+            if (same == slot)
+                differs = !fill(source, alone, slot, &parts) || differs;
+            else
+                copy_slot(&parts, same, slot);
+        }
+    for (int p = 0; p < parts.n_parts; p++)
+        parts.parts[p].differs_alone = differs;
+    return parts;
 }
 
 ZpActivationParts
 zp_activation_parts(const ZpActivationBlock *block)
 {
-    enum { NONE, SELECTIVE, FULL };
     gboolean reentrant = block->reentrant || block->policy == ZP_KEEP_INPUT_REENTRANT;
     const ZpBlockPolicy policies[ZP_MODEL_POLICIES] = {
-        [NONE] = ZP_KEEP_ALL,
-        [SELECTIVE] = block->policy,
-        [FULL] = reentrant ? ZP_KEEP_INPUT_REENTRANT : ZP_KEEP_INPUT,
-    };
-    ZpActivationParts parts = {0};
-    for (int slot = 0; slot < ZP_MODEL_POLICIES; slot++) {
-        int same = slot == SELECTIVE ? NONE : SELECTIVE;
-        if (slot > 0 && policies[slot] == policies[same])
-            for (int p = 0; p < parts.n_parts; p++)
-                parts.parts[p].policies[slot] = parts.parts[p].policies[same];
-        else
-            fill(block, policies[slot], FALSE, slot, &parts);
-    }
-    return parts;
+        ZP_KEEP_ALL, block->policy, reentrant ? ZP_KEEP_INPUT_REENTRANT : ZP_KEEP_INPUT};
+    ZpScriptSource source = {.block = *block};
+    return parts_of(&source, policies);
 }
 
 ZpModelActivation
 zp_activation_loss_part(const ZpActivationLoss *loss)
 {
-    ZpModelActivation part = {0};
-    ZpModelPolicyBytes *bytes = &part.policies[0];
-    ZpActivationLoss own = *loss;
-    own.without_norm = TRUE;
-    ZpScript script = zp_script_loss(&own, FALSE);
-    zp_script_policy_bytes(&script, &bytes);
-    zp_script_clear(&script);
-    for (int slot = 1; slot < ZP_MODEL_POLICIES; slot++)
-        part.policies[slot] = part.policies[0];
-    return part;
+    const ZpBlockPolicy policies[ZP_MODEL_POLICIES] = {ZP_KEEP_ALL};
+    ZpScriptSource source = {.is_loss = TRUE, .loss = *loss};
+    source.loss.without_norm = TRUE;
+    return parts_of(&source, policies).parts[0];
 }

@@ -3,7 +3,7 @@
 #include "models/activation_program.h"
 
 /* Three sizes: one to find a form, one to tell it from others, one to verify it. */
-enum { PROBES = 3 };
+enum { PROBES = 3, ALONE_TOKENS = 103 };
 
 typedef struct {
     gint64 batch, tokens;
@@ -109,68 +109,98 @@ join_event(const Probe *probes, guint index, gint64 scale)
 }
 
 /* Puts the probes' events together and clears them. */
-static ZpScript
-join(Probe *probes, gint64 scale, gboolean alone)
+static GArray *
+join(Probe *probes, gint64 scale)
 {
     guint count = probes[0].events->len;
-    ZpScript script = {
-        .events = g_array_sized_new(FALSE, FALSE, sizeof(ZpScriptEvent), count),
-        .n_parts = 1,
-        .scale = scale,
-        .alone = alone,
-    };
+    GArray *joined = g_array_sized_new(FALSE, FALSE, sizeof(ZpScriptEvent), count);
     for (int p = 1; p < PROBES; p++)
         g_assert_cmpuint(probes[p].events->len, ==, count);
     for (guint i = 0; i < count; i++) {
         ZpScriptEvent event = join_event(probes, i, scale);
-        script.n_storages = MAX(script.n_storages, event.storage + 1);
-        g_array_append_val(script.events, event);
+        g_array_append_val(joined, event);
     }
     for (int p = 0; p < PROBES; p++)
         g_array_unref(probes[p].events);
-    return script;
+    return joined;
 }
 
-ZpScript
-zp_script_block(const ZpActivationBlock *block, gboolean alone)
+/* Everything that is made at these sizes; the batch and the tokens of the source do not matter. */
+static void
+record(const ZpScriptSource *source, gint64 batch, gint64 tokens, GArray *events)
 {
-    enum { EFFICIENT_ROWS = 32 }; /* that the kernel rounds its statistics to */
-    gint64 ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
-    gint64 experts = block->family == ZP_BLOCK_MOE ? MAX(block->expert_count, 1) : 1;
-    gint64 rows = block->attention == ZP_BLOCK_EFFICIENT ? EFFICIENT_ROWS : 1;
-    gint64 scale = common_multiple(ways, experts);
-    Probe probes[PROBES];
-    ZpActivationBlock varied = *block;
-    probes_init(probes, common_multiple(scale, rows), alone);
-    for (int i = 0; i < PROBES; i++) {
-        varied.batch = probes[i].batch;
-        varied.tokens = probes[i].tokens;
-        zp_program_measure_block(&varied, probes[i].events);
+    ZpActivationBlock block = source->block;
+    ZpActivationLoss loss = source->loss;
+    block.batch = loss.batch = batch;
+    block.tokens = loss.tokens = tokens;
+    if (!source->is_loss) {
+        zp_program_measure_block(&block, events);
+        return;
     }
-    ZpScript script = join(probes, scale, alone);
-    script.n_parts = zp_program_parts(block->family);
-    return script;
-}
-
-ZpScript
-zp_script_loss(const ZpActivationLoss *loss, gboolean alone)
-{
-    gint64 scale = loss->kind >= ZP_LOSS_CHUNKS ? MAX(loss->chunks, 1) : 1;
-    Probe probes[PROBES];
-    ZpActivationLoss varied = *loss;
-    probes_init(probes, scale, alone);
-    for (int i = 0; i < PROBES; i++) {
-        varied.batch = probes[i].batch;
-        varied.tokens = probes[i].tokens;
-        zp_program_measure_loss(&varied, probes[i].events);
-    }
-    ZpScript script = join(probes, scale, alone);
-    for (guint i = 0; i < script.events->len; i++) {
-        ZpScriptEvent *event = &g_array_index(script.events, ZpScriptEvent, i);
+    zp_program_measure_loss(&loss, events);
+    for (guint i = 0; i < events->len; i++) {
+        ZpTraceEvent *event = &g_array_index(events, ZpTraceEvent, i);
         if (event->pass == ZP_TRACE_RECOMPUTE)
             event->pass = ZP_TRACE_BACKWARD;
     }
+}
+
+static gint64
+scale_of(const ZpScriptSource *source)
+{
+    const ZpActivationBlock *block = &source->block;
+    if (source->is_loss)
+        return source->loss.kind >= ZP_LOSS_CHUNKS ? MAX(source->loss.chunks, 1) : 1;
+    gint64 ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
+    return common_multiple(ways, block->family == ZP_BLOCK_MOE ? MAX(block->expert_count, 1) : 1);
+}
+
+/* What the tokens of a probe are a multiple of. */
+static gint64
+divisor_of(const ZpScriptSource *source)
+{
+    enum { EFFICIENT_ROWS = 32 }; /* that the kernel rounds its statistics to */
+    gboolean rounds = !source->is_loss && source->block.attention == ZP_BLOCK_EFFICIENT;
+    return common_multiple(scale_of(source), rounds ? EFFICIENT_ROWS : 1);
+}
+
+ZpScript
+zp_script_new(const ZpScriptSource *source, gboolean alone)
+{
+    Probe probes[PROBES];
+    gint64 scale = scale_of(source);
+    probes_init(probes, divisor_of(source), alone);
+    for (int i = 0; i < PROBES; i++)
+        record(source, probes[i].batch, probes[i].tokens, probes[i].events);
+    ZpScript script = {
+        .source = *source,
+        .events = join(probes, scale),
+        .n_parts = source->is_loss ? 1 : zp_program_parts(source->block.family),
+        .scale = scale,
+        .alone = alone,
+    };
+    for (guint i = 0; i < script.events->len; i++) {
+        gint32 storage = g_array_index(script.events, ZpScriptEvent, i).storage;
+        script.n_storages = MAX(script.n_storages, storage + 1);
+    }
     return script;
+}
+
+gboolean
+zp_script_holds_alone(const ZpScript *script)
+{
+    g_autoptr(GArray) events = g_array_sized_new(FALSE, FALSE, sizeof(ZpTraceEvent), 1024);
+    gint64 tokens = ALONE_TOKENS * divisor_of(&script->source);
+    record(&script->source, 1, tokens, events);
+    gboolean holds = events->len == script->events->len;
+    for (guint i = 0; i < events->len && holds; i++) {
+        const ZpTraceEvent *one = &g_array_index(events, ZpTraceEvent, i);
+        const ZpScriptEvent *event = &g_array_index(script->events, ZpScriptEvent, i);
+        gint64 bytes = zp_form_at(&event->form, 1, tokens);
+        holds = one->storage == event->storage && one->part == event->part &&
+                one->pass == event->pass && ABS(one->bytes) * script->scale == bytes;
+    }
+    return holds;
 }
 
 void
