@@ -155,15 +155,29 @@ ZpActivationLayer zp_activation_loss_layer(const ZpActivationLoss *loss);
 /* The parts of a block that are layers of a model: attention with its norm and the addition to the
  * residual stream, a T5 decoder's cross-attention, the MLP likewise (parallel blocks: the MLP and
  * both additions).  The selective policy is the description's own; if that is ZP_KEEP_ALL, all is
- * kept.  Exact in b and s: description's own batch and tokens do not matter.  Together the parts
- * give the block's kept bytes and its peaks of forward, recomputation and backward. */
+ * kept.  Keeping the input alone is the non-reentrant checkpoint, unless `reentrant` or the
+ * description's policy says otherwise.
+ *
+ * A part answers for what is allocated while it runs, forward or again: the stream that it hands on
+ * is its own if it stays, the block's input is the first part's.  `recomputed` is what lives of
+ * that after the recomputation above what it kept: kept values that the recomputation used up count
+ * against it, down to nothing (then the peaks are smaller).  Backward, an instant is of the part
+ * whose operator runs.  The larger of a block's recompute and backward peaks is its backward peak;
+ * neither they nor anything else is negative.
+ *
+ * Exact in b and s, as far as the allocations are forms: tokens divided by ranks, experts or chunks
+ * divide (shares of less than a byte a token are rounded up), and the memory-efficient kernel,
+ * which rounds its statistics to 32 tokens, gets whole ones.  The description's own batch and
+ * tokens do not matter.  Together the parts give the block's kept bytes and its peaks of forward,
+ * recomputation and backward.  Copies of parameters and what kernels allocate inside are beside. */
 enum { ZP_ACTIVATION_PARTS = 3 };
 typedef struct {
     int n_parts;
     ZpModelActivation parts[ZP_ACTIVATION_PARTS];
 } ZpActivationParts;
 ZpActivationParts zp_activation_parts(const ZpActivationBlock *block);
-/* The head and the loss as one layer, the same under all policies; the final norm is not in it. */
+/* The head and the loss as one layer, the same under all policies; the final norm is not in it, but
+ * its output, where that is kept.  What checkpointed chunks recompute is backward. */
 ZpModelActivation zp_activation_loss_part(const ZpActivationLoss *loss);
 
 typedef enum { ZP_ACTIVATION_ERROR_SIZE } ZpActivationError;

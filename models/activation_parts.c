@@ -14,7 +14,6 @@ typedef struct {
     ZpForm live, own[ZP_ACTIVATION_PARTS];
     /* Found by the first walk. */
     ZpForm kept[ZP_ACTIVATION_PARTS], recomputed[ZP_ACTIVATION_PARTS];
-    gboolean recomputes;
     /* Made by the second: undominated forms, of ZpForm, above what the layers' order accounts. */
     GArray *peaks[ZP_TRACE_PASSES][ZP_ACTIVATION_PARTS];
 } Walk;
@@ -48,6 +47,34 @@ whole(const ZpForm *form, gint64 scale)
     return result;
 }
 
+/* Whether a is nowhere above b, with b = fewest + x sequences and s = 1 + y tokens: no coefficient
+ * in x and y of the difference is negative. */
+static gboolean
+is_below(const ZpForm *a, const ZpForm *b, gboolean alone)
+{
+    ZpForm above = zp_form_add(b, a, -1);
+    const gint64 *of = above.of;
+    gint64 fewest = alone ? 1 : 2, slope = of[ZP_TERM_TOKEN] + 2 * of[ZP_TERM_PAIR];
+    gboolean along = zp_form_at(&above, fewest, 1) >= 0 &&
+                     of[ZP_TERM_POSITION] + 2 * of[ZP_TERM_POSITION_PAIR] + fewest * slope >= 0 &&
+                     of[ZP_TERM_POSITION_PAIR] + fewest * of[ZP_TERM_PAIR] >= 0;
+    gint64 across = of[ZP_TERM_SEQUENCE] + of[ZP_TERM_TOKEN] + of[ZP_TERM_PAIR];
+    return along && (alone || (across >= 0 && slope >= 0 && of[ZP_TERM_PAIR] >= 0));
+}
+
+/* What lives of a part after the recomputation, above what it kept.  That can be less where whole
+ * products are kept whose successors are shares of them: then nothing is brought back, and the
+ * peaks above are smaller. */
+static ZpForm
+brought_back(const Walk *walk, int part)
+{
+    const ZpForm nothing = {0};
+    ZpForm more = zp_form_add(&walk->own[part], &walk->kept[part], -1);
+    for (int t = 0; t < ZP_TERMS && !is_below(&nothing, &more, walk->script->alone); t++)
+        more.of[t] = MAX(more.of[t], 0);
+    return whole(&more, walk->script->scale);
+}
+
 static void
 find_kept(Walk *walk)
 {
@@ -58,11 +85,8 @@ find_kept(Walk *walk)
         if (event->pass != pass) {
             for (int p = 0; p < walk->script->n_parts && pass == ZP_TRACE_FORWARD; p++)
                 walk->kept[p] = whole(&walk->own[p], walk->script->scale);
-            for (int p = 0; p < walk->script->n_parts && pass == ZP_TRACE_RECOMPUTE; p++) {
-                ZpForm more = zp_form_add(&walk->own[p], &walk->kept[p], -1);
-                walk->recomputed[p] = whole(&more, walk->script->scale);
-                walk->recomputes = TRUE;
-            }
+            for (int p = 0; p < walk->script->n_parts && pass == ZP_TRACE_RECOMPUTE; p++)
+                walk->recomputed[p] = brought_back(walk, p);
             pass = event->pass;
         }
         step(walk, event);
@@ -81,21 +105,6 @@ accounted(const Walk *walk, int part, int pass)
             sum = zp_form_add(&sum, &walk->recomputed[p], 1);
     }
     return sum;
-}
-
-/* Whether a is nowhere above b, with b = fewest + x sequences and s = 1 + y tokens: no coefficient
- * in x and y of the difference is negative. */
-static gboolean
-is_below(const ZpForm *a, const ZpForm *b, gboolean alone)
-{
-    ZpForm above = zp_form_add(b, a, -1);
-    const gint64 *of = above.of;
-    gint64 fewest = alone ? 1 : 2, slope = of[ZP_TERM_TOKEN] + 2 * of[ZP_TERM_PAIR];
-    gboolean along = zp_form_at(&above, fewest, 1) >= 0 &&
-                     of[ZP_TERM_POSITION] + 2 * of[ZP_TERM_POSITION_PAIR] + fewest * slope >= 0 &&
-                     of[ZP_TERM_POSITION_PAIR] + fewest * of[ZP_TERM_PAIR] >= 0;
-    gint64 across = of[ZP_TERM_SEQUENCE] + of[ZP_TERM_TOKEN] + of[ZP_TERM_PAIR];
-    return along && (alone || (across >= 0 && slope >= 0 && of[ZP_TERM_PAIR] >= 0));
 }
 
 static void
