@@ -256,8 +256,11 @@ parts_of(ZpScriptSource *source, const ZpBlockPolicy *policies)
             else
                 copy_slot(&parts, same, slot);
         }
+    /* Other walks may come to the same bytes. */
     for (int p = 0; p < parts.n_parts; p++)
-        parts.parts[p].differs_alone = differs;
+        parts.parts[p].differs_alone =
+            differs &&
+            memcmp(parts.parts[p].alone, parts.parts[p].policies, sizeof parts.parts[p].alone) != 0;
     return parts;
 }
 
