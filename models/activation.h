@@ -180,6 +180,49 @@ ZpActivationParts zp_activation_parts(const ZpActivationBlock *block);
  * its output, where that is kept.  What checkpointed chunks recompute is backward. */
 ZpModelActivation zp_activation_loss_part(const ZpActivationLoss *loss);
 
+/* The same tensor by tensor: what a block allocates and frees, in order, so that it can be replayed
+ * through an allocator.
+ *
+ * Blocks hand on what lies between them: `input` lives when forward begins and is the output of the
+ * block before, `output` when it ends; `output_gradient` lives when backward begins and is the
+ * input gradient of the block after.  So the four are in the script from both sides: neither the
+ * allocation of `input` and `output_gradient` nor the end of `output` and `input_gradient` are
+ * events.  All else comes to life once and dies once.  Running sums have the peaks that
+ * zp_activation_parts() tells, part by part. */
+typedef enum {
+    ZP_ACTIVATION_FORWARD,
+    ZP_ACTIVATION_RECOMPUTE,
+    ZP_ACTIVATION_BACKWARD,
+    ZP_ACTIVATION_PASSES,
+} ZpActivationPass;
+
+typedef struct {
+    gint32 storage; /* below n_storages */
+    gint32 part;
+    ZpActivationPass pass;
+    gboolean frees;     /* else it is allocated */
+    ZpModelBytes bytes; /* of the storage, either way; shares of tokens are rounded up */
+} ZpActivationEvent;
+
+typedef struct {
+    int n_parts;
+    gint32 n_storages;
+    gint32 input, output, output_gradient, input_gradient;
+    ZpModelBytes input_bytes, output_gradient_bytes;
+    GArray *events; /* ZpActivationEvent */
+} ZpActivationScript;
+
+/* `one_sequence`: exact where b is 1, else where it is more.  The block's own policy is not read.
+ * Free with zp_activation_script_free(). */
+ZpActivationScript *zp_activation_script(const ZpActivationBlock *block, ZpBlockPolicy policy,
+                                         gboolean one_sequence);
+void zp_activation_script_free(ZpActivationScript *script);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpActivationScript, zp_activation_script_free)
+/* How many events have happened when a part of a pass is through.  Forward and recomputation run
+ * parts in rising order, backward in falling order; the last part's backward may allocate before
+ * the recomputation that it asks for, and those events count to the recomputation's first part. */
+guint zp_activation_script_end(const ZpActivationScript *script, ZpActivationPass pass, int part);
+
 typedef enum { ZP_ACTIVATION_ERROR_SIZE } ZpActivationError;
 #define ZP_ACTIVATION_ERROR (zp_activation_error_quark())
 GQuark zp_activation_error_quark(void);
