@@ -63,7 +63,7 @@ cut_block(const ZpActivationBlock *whole)
 }
 
 ZpActivationBytes
-zp_program_measure_block(const ZpActivationBlock *whole, GArray *events)
+zp_program_measure_block(const ZpActivationBlock *whole, ZpTraceProgram program, GArray *events)
 {
     static const ZpTraceRecompute policies[] = {
         [ZP_KEEP_ALL] = ZP_RECOMPUTE_NONE,
@@ -84,8 +84,7 @@ zp_program_measure_block(const ZpActivationBlock *whole, GArray *events)
         trace.parameter_shapes = g_array_new(FALSE, FALSE, sizeof(ZpTraceShape));
     ZpTensor *input =
         zp_program_entry(&trace, block->regime, block->batch, block->tokens / ways, block->hidden);
-    ZpTensor *output =
-        zp_trace_checkpoint(&trace, policies[block->policy], zp_program_block, input, block);
+    ZpTensor *output = zp_trace_checkpoint(&trace, policies[block->policy], program, input, block);
     zp_program_note_forward(&bytes, &trace, input);
     ZpTraceShape shape = zp_shape(output->shape.rank, output->shape.size);
     int element_bytes = output->element_bytes;
@@ -111,5 +110,5 @@ zp_program_measure_block(const ZpActivationBlock *whole, GArray *events)
 ZpActivationBytes
 zp_activation_measure_block(const ZpActivationBlock *block)
 {
-    return zp_program_measure_block(block, NULL);
+    return zp_program_measure_block(block, zp_program_block, NULL);
 }

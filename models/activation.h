@@ -176,6 +176,9 @@ typedef struct {
     ZpModelActivation parts[ZP_ACTIVATION_PARTS];
 } ZpActivationParts;
 ZpActivationParts zp_activation_parts(const ZpActivationBlock *block);
+/* The norm that ends a stack of such blocks (BERT has none), under no checkpoint: the same under
+ * all policies.  Its output is the head's. */
+ZpModelActivation zp_activation_norm_part(const ZpActivationBlock *block);
 /* The head and the loss as one layer, the same under all policies; the final norm is not in it, but
  * its output, where that is kept.  What checkpointed chunks recompute is backward. */
 ZpModelActivation zp_activation_loss_part(const ZpActivationLoss *loss);

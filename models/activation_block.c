@@ -213,3 +213,23 @@ zp_program_block(ZpTrace *trace, ZpTensor *input, gconstpointer data)
         return llama(&program, block, input);
     }
 }
+
+ZpTensor *
+zp_program_last_norm(ZpTrace *trace, ZpTensor *input, gconstpointer data)
+{
+    const ZpActivationBlock *block = data;
+    ZpProgram program = zp_program(trace, block->regime);
+    switch (block->family) {
+    case ZP_BLOCK_GPT2:
+    case ZP_BLOCK_PARALLEL:
+    case ZP_BLOCK_BERT:
+        return zp_program_layer_norm(&program, block->cpu_kernels, input, block->hidden);
+    case ZP_BLOCK_T5_ENCODER:
+    case ZP_BLOCK_T5_DECODER:
+        return zp_program_t5_norm(&program, input, block->hidden);
+    case ZP_BLOCK_LLAMA:
+    case ZP_BLOCK_MOE:
+    default:
+        return zp_program_norm(&program, block->norm, input, block->hidden);
+    }
+}

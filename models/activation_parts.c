@@ -275,10 +275,18 @@ zp_activation_parts(const ZpActivationBlock *block)
 }
 
 ZpModelActivation
+zp_activation_norm_part(const ZpActivationBlock *block)
+{
+    const ZpBlockPolicy policies[ZP_MODEL_POLICIES] = {ZP_KEEP_ALL};
+    ZpScriptSource source = {.kind = ZP_SCRIPT_LAST_NORM, .block = *block};
+    return parts_of(&source, policies).parts[0];
+}
+
+ZpModelActivation
 zp_activation_loss_part(const ZpActivationLoss *loss)
 {
     const ZpBlockPolicy policies[ZP_MODEL_POLICIES] = {ZP_KEEP_ALL};
-    ZpScriptSource source = {.is_loss = TRUE, .loss = *loss};
+    ZpScriptSource source = {.kind = ZP_SCRIPT_LOSS, .loss = *loss};
     source.loss.without_norm = TRUE;
     return parts_of(&source, policies).parts[0];
 }

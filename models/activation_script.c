@@ -141,8 +141,9 @@ record(const ZpScriptSource *source, gint64 batch, gint64 tokens, GArray *events
     ZpActivationLoss loss = source->loss;
     block.batch = loss.batch = batch;
     block.tokens = loss.tokens = tokens;
-    if (!source->is_loss) {
-        zp_program_measure_block(&block, events);
+    if (source->kind != ZP_SCRIPT_LOSS) {
+        gboolean norm = source->kind == ZP_SCRIPT_LAST_NORM;
+        zp_program_measure_block(&block, norm ? zp_program_last_norm : zp_program_block, events);
         return;
     }
     zp_program_measure_loss(&loss, events);
@@ -157,7 +158,7 @@ static gint64
 scale_of(const ZpScriptSource *source)
 {
     const ZpActivationBlock *block = &source->block;
-    if (source->is_loss)
+    if (source->kind == ZP_SCRIPT_LOSS)
         return source->loss.kind >= ZP_LOSS_CHUNKS ? MAX(source->loss.chunks, 1) : 1;
     gint64 ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
     return common_multiple(ways, block->family == ZP_BLOCK_MOE ? MAX(block->expert_count, 1) : 1);
@@ -168,7 +169,8 @@ static gint64
 divisor_of(const ZpScriptSource *source)
 {
     enum { EFFICIENT_ROWS = 32 }; /* that the kernel rounds its statistics to */
-    gboolean rounds = !source->is_loss && source->block.attention == ZP_BLOCK_EFFICIENT;
+    gboolean rounds =
+        source->kind == ZP_SCRIPT_BLOCK && source->block.attention == ZP_BLOCK_EFFICIENT;
     return common_multiple(scale_of(source), rounds ? EFFICIENT_ROWS : 1);
 }
 
@@ -177,13 +179,14 @@ zp_script_new(const ZpScriptSource *source, gboolean alone)
 {
     Probes probes;
     gint64 scale = scale_of(source);
-    probes_init(&probes, source->is_loss ? PROBES : BLOCK_PROBES, divisor_of(source), alone);
+    probes_init(&probes, source->kind == ZP_SCRIPT_LOSS ? PROBES : BLOCK_PROBES, divisor_of(source),
+                alone);
     for (int i = 0; i < probes.count; i++)
         record(source, probes.of[i].batch, probes.of[i].tokens, probes.of[i].events);
     ZpScript script = {
         .source = *source,
         .events = join(&probes, scale),
-        .n_parts = source->is_loss ? 1 : zp_program_parts(source->block.family),
+        .n_parts = source->kind == ZP_SCRIPT_BLOCK ? zp_program_parts(source->block.family) : 1,
         .scale = scale,
         .alone = alone,
     };

@@ -27,9 +27,11 @@ typedef struct {
     ZpForm form;       /* bytes of the storage */
 } ZpScriptEvent;
 
-/* What a script is of: a block under its own policy, or a loss. */
+typedef enum { ZP_SCRIPT_BLOCK, ZP_SCRIPT_LAST_NORM, ZP_SCRIPT_LOSS } ZpScriptKind;
+
+/* What a script is of: a block under its own policy, the norm after such blocks, or a loss. */
 typedef struct {
-    gboolean is_loss;
+    ZpScriptKind kind;
     ZpActivationBlock block;
     ZpActivationLoss loss;
 } ZpScriptSource;

@@ -10,7 +10,8 @@ figures_of_forms(const ActivationCase *item, gint64 *figures, FormsTally *tally)
 {
     gint64 b = item->is_loss ? item->loss.batch : item->block.batch;
     gint64 s = item->is_loss ? item->loss.tokens : item->block.tokens;
-    ZpScriptSource source = {item->is_loss, item->block, item->loss};
+    ZpScriptSource source = {item->is_loss ? ZP_SCRIPT_LOSS : ZP_SCRIPT_BLOCK, item->block,
+                             item->loss};
     ZpModelPolicyBytes bytes[ZP_ACTIVATION_PARTS] = {0}, *parts[ZP_ACTIVATION_PARTS];
     for (int p = 0; p < ZP_ACTIVATION_PARTS; p++)
         parts[p] = &bytes[p];

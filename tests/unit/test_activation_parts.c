@@ -240,6 +240,30 @@ test_losses(void)
     }
 }
 
+/* A norm and what follows it keep together what they keep as one, and so do their peaks, but for
+ * scalars of the loss. */
+static void
+test_last_norm(void)
+{
+    enum { SCALARS_BYTES = 16 };
+    for (int bits = 0; bits < 12; bits++) {
+        ZpBlockRegime regime = (ZpBlockRegime)(bits % 3);
+        ZpActivationBlock block = {.regime = regime, .hidden = 192};
+        ZpActivationLoss loss = {
+            .kind = (ZpLossKind)(bits / 3), .regime = regime, .hidden = 192, .vocabulary = 160};
+        ZpModelActivation norm = zp_activation_norm_part(&block);
+        ZpActivationParts parts = {.n_parts = 2, .parts = {norm, zp_activation_loss_part(&loss)}};
+        loss.batch = 3;
+        loss.tokens = 40;
+        ZpActivationBytes bytes = zp_activation_measure_loss(&loss);
+        Totals totals = add_up(&parts, 0, loss.batch, loss.tokens);
+        g_assert_cmpint(totals.kept, ==, bytes.kept_bytes);
+        g_assert_cmpint(totals.backward, <=, bytes.backward_peak_bytes);
+        g_assert_cmpint(totals.backward, >=, bytes.backward_peak_bytes - SCALARS_BYTES);
+        g_assert_cmpint(norm.policies[0].recompute.n_forms, ==, 0);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -248,5 +272,6 @@ main(int argc, char **argv)
     g_test_add_func("/activation-parts/shares", test_shares);
     g_test_add_func("/activation-parts/by-hand", test_parts_by_hand);
     g_test_add_func("/activation-parts/losses", test_losses);
+    g_test_add_func("/activation-parts/last-norm", test_last_norm);
     return g_test_run();
 }
