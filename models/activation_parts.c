@@ -194,7 +194,7 @@ set_peak(GArray *forms, gint64 scale, ZpModelPeak *peak)
 int
 zp_script_policy_bytes(const ZpScript *script, ZpModelPolicyBytes **parts)
 {
-    Walk walk = {.script = script, .storages = g_new0(Storage, script->n_storages)};
+    Walk walk = {.script = script, .storages = g_new0(Storage, (gsize)script->n_storages)};
     int joins = 0;
     for (int pass = 0; pass < ZP_TRACE_PASSES; pass++)
         for (int p = 0; p < script->n_parts; p++)

@@ -20,7 +20,7 @@ static Ends
 find_ends(const ZpScript *script)
 {
     Ends ends = {.input_gradient = -1};
-    g_autofree gboolean *lives = g_new0(gboolean, script->n_storages);
+    g_autofree gboolean *lives = g_new0(gboolean, (gsize)script->n_storages);
     for (guint i = 0; i < script->events->len; i++) {
         const ZpScriptEvent *event = event_at(script, i);
         lives[event->storage] = !event->dies;

@@ -225,7 +225,7 @@ zp_operation_output(ZpOperation *operation, ZpTensor *result)
         return result;
     g_assert(node->outputs < ZP_TRACE_OUTPUTS);
     if (node->outputs > 0)
-        node->others = g_renew(ZpTraceOutput, node->others, node->outputs);
+        node->others = g_renew(ZpTraceOutput, node->others, (gsize)node->outputs);
     *zp_node_output(node, node->outputs) =
         (ZpTraceOutput){result->shape, result->element_bytes, NULL};
     result->node = zp_node_ref(node);

@@ -100,8 +100,8 @@ check(const ZpActivationBlock *block, const ZpActivationParts *parts)
     ZpActivationBytes bytes = zp_activation_measure_block(block);
     g_autoptr(ZpActivationScript) script = zp_activation_script(block, block->policy, alone);
     const ZpModelPolicyBytes *own[ZP_ACTIVATION_PARTS];
-    g_autofree gboolean *lives = g_new0(gboolean, script->n_storages);
-    g_autofree gboolean *born = g_new0(gboolean, script->n_storages);
+    g_autofree gboolean *lives = g_new0(gboolean, (gsize)script->n_storages);
+    g_autofree gboolean *born = g_new0(gboolean, (gsize)script->n_storages);
     Replay replay = {script, block->batch, block->tokens, 0, lives, born, 0};
     Sums sums = {0};
     for (int p = 0; p < script->n_parts; p++)
