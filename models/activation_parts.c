@@ -197,7 +197,7 @@ zp_script_policy_bytes(const ZpScript *script, ZpModelPolicyBytes **parts)
     Walk walk = {.script = script, .storages = g_new0(Storage, (gsize)script->n_storages)};
     int joins = 0;
     for (int pass = 0; pass < ZP_TRACE_PASSES; pass++)
-        for (int p = 0; p < script->n_parts; p++)
+        for (int p = 0; p < ZP_ACTIVATION_PARTS; p++)
             walk.peaks[pass][p] = g_array_new(FALSE, FALSE, sizeof(ZpForm));
     find_kept(&walk);
     find_peaks(&walk);
@@ -205,11 +205,12 @@ zp_script_policy_bytes(const ZpScript *script, ZpModelPolicyBytes **parts)
         ZpModelPeak *peaks[] = {&parts[p]->forward, &parts[p]->recompute, &parts[p]->backward};
         parts[p]->kept = zp_form_bytes(&walk.kept[p], script->scale);
         parts[p]->recomputed = zp_form_bytes(&walk.recomputed[p], script->scale);
-        for (int pass = 0; pass < ZP_TRACE_PASSES; pass++) {
+        for (int pass = 0; pass < ZP_TRACE_PASSES; pass++)
             joins += set_peak(walk.peaks[pass][p], script->scale, peaks[pass]);
-            g_array_unref(walk.peaks[pass][p]);
-        }
     }
+    for (int pass = 0; pass < ZP_TRACE_PASSES; pass++)
+        for (int p = 0; p < ZP_ACTIVATION_PARTS; p++)
+            g_array_unref(walk.peaks[pass][p]);
     g_free(walk.storages);
     return joins;
 }
@@ -238,8 +239,24 @@ copy_slot(ZpActivationParts *parts, int from, int to)
     }
 }
 
+static gboolean
+peaks_equal(const ZpModelPeak *a, const ZpModelPeak *b)
+{
+    return a->n_forms == b->n_forms &&
+           memcmp(a->forms, b->forms, (gsize)a->n_forms * sizeof *a->forms) == 0;
+}
+
+static gboolean
+bytes_equal(const ZpModelPolicyBytes *a, const ZpModelPolicyBytes *b)
+{
+    return memcmp(&a->kept, &b->kept, sizeof a->kept) == 0 &&
+           memcmp(&a->recomputed, &b->recomputed, sizeof a->recomputed) == 0 &&
+           peaks_equal(&a->forward, &b->forward) && peaks_equal(&a->recompute, &b->recompute) &&
+           peaks_equal(&a->backward, &b->backward);
+}
+
 /* Policies that are one block policy are walked once; those of one sequence only where one of
- * them differs. */
+ * them differs, which may still come to the same bytes. */
 static ZpActivationParts
 parts_of(ZpScriptSource *source, const ZpBlockPolicy *policies)
 {
@@ -256,11 +273,10 @@ parts_of(ZpScriptSource *source, const ZpBlockPolicy *policies)
             else
                 copy_slot(&parts, same, slot);
         }
-    /* Other walks may come to the same bytes. */
     for (int p = 0; p < parts.n_parts; p++)
-        parts.parts[p].differs_alone =
-            differs &&
-            memcmp(parts.parts[p].alone, parts.parts[p].policies, sizeof parts.parts[p].alone) != 0;
+        for (int slot = 0; slot < ZP_MODEL_POLICIES && differs; slot++)
+            parts.parts[p].differs_alone |=
+                !bytes_equal(&parts.parts[p].alone[slot], &parts.parts[p].policies[slot]);
     return parts;
 }
 

@@ -71,7 +71,7 @@ fit_one_term(const Probes *probes, const gint64 *bytes, int term, ZpForm *form)
 static gboolean
 fit_per_sequence(const Probes *probes, const gint64 *bytes, ZpForm *form)
 {
-    gint64 rows[PROBES];
+    gint64 rows[PROBES] = {0};
     for (int i = 0; i < probes->count; i++) {
         if (bytes[i] % probes->of[i].batch != 0)
             return FALSE;

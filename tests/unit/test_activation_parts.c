@@ -3,7 +3,7 @@
 
 enum { SCALAR_BYTES = 4, BLOCKS = 600 };
 
-static int
+static gint64
 pick(GRand *rand, int count)
 {
     return g_rand_int_range(rand, 0, count);
@@ -23,21 +23,21 @@ random_block(GRand *rand)
         .regime = (ZpBlockRegime)pick(rand, ZP_REGIME_FP32 + 1),
         .policy = (ZpBlockPolicy)pick(rand, ZP_KEEP_EVERY_SECOND_PRODUCT + 1),
         .experts = (ZpBlockExperts)pick(rand, 2),
-        .softmax_fp32 = pick(rand, 2),
-        .soft_cap = pick(rand, 2),
-        .dropout = pick(rand, 2),
-        .attention_dropout = pick(rand, 2),
+        .softmax_fp32 = pick(rand, 2) == 1,
+        .soft_cap = pick(rand, 2) == 1,
+        .dropout = pick(rand, 2) == 1,
+        .attention_dropout = pick(rand, 2) == 1,
         .cpu_kernels = pick(rand, 4) == 0,
         .tensor_parallel = ways[pick(rand, G_N_ELEMENTS(ways))],
-        .sequence_parallel = pick(rand, 2),
-        .reentrant = pick(rand, 2),
+        .sequence_parallel = pick(rand, 2) == 1,
+        .reentrant = pick(rand, 2) == 1,
         .hidden = 16 * (3 + pick(rand, 30)),
         .heads = kv_heads * groups,
         .kv_heads = kv_heads,
         .head_size = 8 * (1 + pick(rand, 12)),
         .ffn = 32 * (2 + pick(rand, 40)),
         .expert_count = 4,
-        .chosen_experts = 2 << pick(rand, 2),
+        .chosen_experts = 2 + 2 * pick(rand, 2),
     };
     block.qk_norm = pick(rand, 3) == 0 && block.family != ZP_BLOCK_GPT2;
     if (block.family == ZP_BLOCK_GPT2)
@@ -102,7 +102,7 @@ check_block(const ZpActivationBlock *block, const ZpActivationParts *parts, int 
 static void
 random_sizes(GRand *rand, ZpActivationBlock *block)
 {
-    gint64 divisor = 4 * (block->attention == ZP_BLOCK_EFFICIENT ? 8 : 1);
+    gint64 divisor = block->attention == ZP_BLOCK_EFFICIENT ? 32 : 4;
     block->batch = 1 + pick(rand, 4);
     block->tokens = divisor * (1 + pick(rand, 40));
     g_assert_true(zp_activation_check(block, NULL));
@@ -153,7 +153,7 @@ test_shares(void)
         ZpActivationParts parts = zp_activation_parts(&block);
         block.batch = 1 + pick(rand, 3);
         block.tokens = 32 * (1 + pick(rand, 9));
-        check_block(&block, &parts, 1, 2 * parts.n_parts * block.batch * block.tokens);
+        check_block(&block, &parts, 1, block.batch * block.tokens * 2 * parts.n_parts);
     }
 }
 
@@ -180,7 +180,7 @@ test_parts_by_hand(void)
                                .ffn = f};
     ZpActivationParts parts = zp_activation_parts(&block);
     gint64 norm = (4 + 2 + 2) * h + 4;
-    gint64 attention = norm + 2 * q + 4 * kv + 2 * q + 4 * heads, mlp = norm + 4 * 2 * f;
+    gint64 attention = norm + 2 * q + 4 * kv + 2 * q + 4 * heads, mlp = norm + 8 * f;
     const ZpModelPolicyBytes *first = parts.parts[0].policies, *second = parts.parts[1].policies;
     g_assert_false(parts.parts[0].differs_alone);
     g_assert_cmpint(per_token(&first[0].kept), ==, attention);
@@ -195,7 +195,7 @@ test_parts_by_hand(void)
     g_assert_cmpint(per_token(&first[1].recomputed), ==, attention - 2 * q - 4 * heads);
     g_assert_cmpint(per_token(&second[1].kept), ==, 0);
     /* Both residual streams and the norm's fp32 copy beside its square live at the least. */
-    g_assert_cmpint(zp_model_peak_at(&second[0].forward, 2, 64), >=, 2 * 64 * 2 * 2 * h);
+    g_assert_cmpint(zp_model_peak_at(&second[0].forward, 2, 64), >=, h * 2 * 64 * 2 * 2);
 }
 
 static void
@@ -223,11 +223,11 @@ test_losses(void)
         ZpActivationLoss loss = {
             .kind = (ZpLossKind)pick(rand, ZP_LOSS_CHUNKS_CHECKPOINTED + 1),
             .regime = (ZpBlockRegime)pick(rand, ZP_REGIME_FP32 + 1),
-            .keep_logits = pick(rand, 2),
-            .soft_cap = pick(rand, 2),
-            .label_smoothing = pick(rand, 2),
+            .keep_logits = pick(rand, 2) == 1,
+            .soft_cap = pick(rand, 2) == 1,
+            .label_smoothing = pick(rand, 2) == 1,
             .without_norm = TRUE,
-            .chunks = 1 << pick(rand, 4),
+            .chunks = 1 << (int)pick(rand, 4),
             .hidden = 16 * (1 + pick(rand, 30)),
             .vocabulary = 301 + pick(rand, 3000),
         };

@@ -99,7 +99,7 @@ check(const ZpActivationBlock *block, const ZpActivationParts *parts)
     gboolean alone = block->batch == 1;
     ZpActivationBytes bytes = zp_activation_measure_block(block);
     g_autoptr(ZpActivationScript) script = zp_activation_script(block, block->policy, alone);
-    const ZpModelPolicyBytes *own[ZP_ACTIVATION_PARTS];
+    const ZpModelPolicyBytes *own[ZP_ACTIVATION_PARTS] = {NULL};
     g_autofree gboolean *lives = g_new0(gboolean, (gsize)script->n_storages);
     g_autofree gboolean *born = g_new0(gboolean, (gsize)script->n_storages);
     Replay replay = {script, block->batch, block->tokens, 0, lives, born, 0};
