@@ -104,7 +104,7 @@ check(const ZpActivationBlock *block, const ZpActivationParts *parts)
     g_autofree gboolean *born = g_new0(gboolean, (gsize)script->n_storages);
     Replay replay = {script, block->batch, block->tokens, 0, lives, born, 0};
     Sums sums = {0};
-    for (int p = 0; p < script->n_parts; p++)
+    for (int p = 0; p < ZP_ACTIVATION_PARTS; p++)
         own[p] = zp_model_policy_bytes(&parts->parts[p], 1, block->batch);
     gint64 forward = replay_forward(&replay, own, &sums);
     g_assert_cmpint(forward, ==, bytes.forward_peak_bytes + bytes.input_bytes);
