@@ -48,10 +48,12 @@ collectives(void)
     memcpy(p, fit_start, sizeof p);
     fit_run(tables, G_MAXUINT, p);
     printf(
-        "fitted to all: ring %.3f, NVLS %.3f %.3f of the link, NICs %.3f; tau %.1f %.1f us, alpha "
-        "%.1f us, launch %.1f us\n\n",
-        p[FIT_RING], p[FIT_NVLS_9], p[FIT_NVLS_10], p[FIT_NICS], p[FIT_TAU_NEAR] * 1e6,
-        p[FIT_TAU_FAR] * 1e6, p[FIT_ALPHA] * 1e6, p[FIT_LAUNCH] * 1e6);
+        "fitted to all: ring %.3f copy %.3f NVLS %.3f of the link, NICs %.3f; tau %.1f us inside, "
+        "%.0f InfiniBand %.0f EFA %.0f GCP, fill %.0f us, alpha %.1f us, launch %.1f us\n\n",
+        p[FIT_RING], p[FIT_COPY], p[FIT_NVLS], p[FIT_NICS], p[FIT_TAU_NEAR] * 1e6,
+        p[FIT_TAU_FAR] * 1e6, p[FIT_TAU_FAR + ZP_FABRIC_EFA] * 1e6,
+        p[FIT_TAU_FAR + ZP_FABRIC_GCP] * 1e6, p[FIT_FILL] * 1e6, p[FIT_ALPHA] * 1e6,
+        p[FIT_LAUNCH] * 1e6);
     for (int s = 0; s < FIT_N_SIZES; s++) {
         g_array_unref(all[s]);
         g_array_unref(own[s]);
