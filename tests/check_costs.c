@@ -63,17 +63,25 @@ collectives(void)
 static void
 products(const char *text)
 {
-    printf("matrix products: median and p90 of |error| %%, constants fitted to the table\n");
+    printf(
+        "matrix products: median and p90 of |error| %%, constants fitted to the table; left out: "
+        "to the rest of it;\nrepeated: a shape predicted by its other measurements\n");
     for (gsize i = 0; i < G_N_ELEMENTS(gemm_tables); i++) {
+        const GemmTable *table = &gemm_tables[i];
         double p[GEMM_N];
-        g_autoptr(GArray) shapes = gemm_read(text, &gemm_tables[i]);
-        gemm_run(&gemm_tables[i], shapes, p);
-        g_autoptr(GArray) errors = gemm_errors(&gemm_tables[i], shapes, p);
-        printf("%-14s %-8s %4u shapes  %5.1f %5.1f   efficiency %.3f tile %.3f depth %.0f latency "
-               "%.1f us\n",
-               gemm_tables[i].gpu, gemm_tables[i].table, shapes->len,
-               100.0 * fit_quantile(errors, 0.5), 100.0 * fit_quantile(errors, 0.9),
-               p[GEMM_EFFICIENCY], p[GEMM_TILE], p[GEMM_DEPTH], p[GEMM_LATENCY] * 1e6);
+        g_autoptr(GArray) shapes = gemm_read(text, table);
+        gemm_run(table, shapes, GEMM_FOLDS, p);
+        g_autoptr(GArray) errors = gemm_errors(table, shapes, p);
+        g_autoptr(GArray) left_out = gemm_left_out(table, shapes);
+        g_autoptr(GArray) repeated = gemm_repetitions(shapes);
+        printf("%-14s %-8s %4u shapes  %5.1f %5.1f   left out %5.1f %5.1f   repeated %5.1f %5.1f "
+               "(%u)\n    efficiency %.3f tile %.3f depth %.0f latency %.1f us sustained %.2f heat "
+               "%.0f us\n",
+               table->gpu, table->table, shapes->len, 100.0 * fit_quantile(errors, 0.5),
+               100.0 * fit_quantile(errors, 0.9), 100.0 * fit_quantile(left_out, 0.5),
+               100.0 * fit_quantile(left_out, 0.9), 100.0 * fit_quantile(repeated, 0.5),
+               100.0 * fit_quantile(repeated, 0.9), repeated->len, p[GEMM_EFFICIENCY], p[GEMM_TILE],
+               p[GEMM_DEPTH], p[GEMM_LATENCY] * 1e6, p[GEMM_SUSTAINED], p[GEMM_HEAT] * 1e6);
     }
     printf("\n");
 }

@@ -61,9 +61,9 @@ test_defaults(void)
     g_assert_cmpfloat(fit_loss(tables, G_MAXUINT, fit_start), >, 1.25 * best);
 }
 
-/* Median 5 %, p90 15 % on all dense tables but one: B200 of SimuMax runs short products at 1430
- * TFLOP/s and long ones at 1100, whatever their shape (power), which no function of the shape can
- * follow. */
+/* Median 5 %, p90 15 % of shapes left out, on all dense tables but one: B200 of SimuMax ran the
+ * same shapes at 1430 or 1080 TFLOP/s.  There the constants of the shape are those that ship, which
+ * come from another source, and with two more the model is as near as the table is to itself. */
 static void
 test_products(void)
 {
@@ -71,15 +71,26 @@ test_products(void)
         g_build_filename(ZP_SOURCE_DIR, "tests/reference/gemm_measured.csv", NULL);
     g_autofree char *text = NULL;
     g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    const struct {
+        double median, p90;
+    } bounds[G_N_ELEMENTS(gemm_tables)] = {
+        {0.03, 0.108}, {0.028, 0.093}, {0.044, 0.114}, {0.057, 0.256}};
     for (gsize i = 0; i < G_N_ELEMENTS(gemm_tables); i++) {
-        gboolean throttled = i == 3;
-        double p[GEMM_N];
         g_autoptr(GArray) shapes = gemm_read(text, &gemm_tables[i]);
         g_assert_cmpuint(shapes->len, >=, 60);
-        gemm_run(&gemm_tables[i], shapes, p);
-        g_autoptr(GArray) errors = gemm_errors(&gemm_tables[i], shapes, p);
-        g_assert_cmpfloat(fit_quantile(errors, 0.5), <=, throttled ? 0.06 : 0.05);
-        g_assert_cmpfloat(fit_quantile(errors, 0.9), <=, throttled ? 0.33 : 0.15);
+        g_autoptr(GArray) errors = gemm_left_out(&gemm_tables[i], shapes);
+        g_assert_cmpuint(errors->len, ==, shapes->len);
+        double median = fit_quantile(errors, 0.5), p90 = fit_quantile(errors, 0.9);
+        g_test_message("%s %s: median %.3f, p90 %.3f", gemm_tables[i].gpu, gemm_tables[i].table,
+                       median, p90);
+        g_assert_cmpfloat(median, <=, bounds[i].median);
+        g_assert_cmpfloat(p90, <=, bounds[i].p90);
+        g_autoptr(GArray) repeated = gemm_repetitions(shapes);
+        if (gemm_tables[i].shape_of == NULL)
+            continue;
+        g_assert_cmpuint(repeated->len, >, 200);
+        g_assert_cmpfloat(median, <, fit_quantile(repeated, 0.5));
+        g_assert_cmpfloat(p90, <, 1.15 * fit_quantile(repeated, 0.9));
     }
 }
 
@@ -98,8 +109,12 @@ test_built_in_products(void)
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         const ZpCalibration *c = zp_calibration_find(cases[i].gpu);
         g_assert_nonnull(c);
-        double p[GEMM_N] = {c->gemm_efficiency, c->gemm_tile, c->gemm_depth,
-                            zp_time_to_seconds(c->gemm_latency_ps)};
+        double p[GEMM_N] = {c->gemm_efficiency,
+                            c->gemm_tile,
+                            c->gemm_depth,
+                            zp_time_to_seconds(c->gemm_latency_ps),
+                            1.0,
+                            0.0};
         g_autoptr(GArray) shapes = gemm_read(text, &gemm_tables[cases[i].table]);
         g_autoptr(GArray) errors = gemm_errors(&gemm_tables[cases[i].table], shapes, p);
         g_assert_cmpfloat(fit_quantile(errors, 0.5), <=, 0.05);
