@@ -10,6 +10,9 @@
 #define MIN_ROWS_FOR_OVERLAP 3
 #define TURNS 7
 #define SECTIONS 9
+/* More rows than this are left out by every tenth: refitting for each takes their square. */
+#define MAX_LEFT_OUT_ALONE 20
+#define FOLDS 10
 #define REFIT_SECTIONS 6 /* without one row the optimum is near */
 
 typedef struct {
@@ -21,8 +24,8 @@ typedef struct {
 } Sample;
 
 typedef struct {
-    GPtrArray *samples; /* Sample */
-    const Sample *left_out;
+    GPtrArray *samples;  /* Sample */
+    guint fold, n_folds; /* left out: samples i with i % n_folds == fold; n_folds 0: none */
     double sustained, overlap;
 } Fit;
 
@@ -56,7 +59,7 @@ loss(const Fit *fit, double sustained, double overlap)
     double sum = 0.0;
     for (guint i = 0; i < fit->samples->len; i++) {
         Sample *sample = g_ptr_array_index(fit->samples, i);
-        if (sample != fit->left_out)
+        if (fit->n_folds == 0 || i % fit->n_folds != fit->fold)
             sum += sqrt(1.0 + pow(log(predict(sample, sustained, overlap)) / 0.02, 2.0)) - 1.0;
     }
     return sum;
@@ -134,39 +137,79 @@ tells_overlap(const Fit *fit)
     return most - least > 0.02;
 }
 
+/* Is the row of a GPU that is known, and another one? */
 static gboolean
-add_samples(Fit *fit, const ZpValidateCsv *csv, const char *gpu, const char *subset, GError **error)
+of_another_gpu(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware, const char *gpu)
+{
+    const char *name = zp_validate_csv_get(csv, record, "gpu");
+    const ZpGpu *found = zp_hardware_gpu(hardware, name);
+    if (found == NULL && g_str_has_suffix(name, "GB")) {
+        g_autofree char *bare = g_strndup(name, strlen(name) - 2);
+        found = zp_hardware_gpu(hardware, bare);
+    }
+    return found != NULL && strcmp(found->name, gpu) != 0;
+}
+
+static Sample *
+make_sample(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware, GError **error)
+{
+    double measured = zp_validate_csv_number(
+        csv, record, "step_ms", zp_validate_csv_number(csv, record, "step_ms_derived", 0.0));
+    if (!(measured > 0.0) || isinf(measured)) {
+        g_set_error_literal(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW,
+                            "step_ms states no time");
+        return NULL;
+    }
+    g_autoptr(ZpValidateJob) job = zp_validate_job_new(csv, record, hardware, NULL, error);
+    if (job == NULL)
+        return NULL;
+    g_autoptr(ZpStep) step = zp_step_new();
+    ZpStepSummary summary;
+    if (!zp_step_simulate(step, &job->job, NULL, NULL, &summary, error))
+        return NULL;
+    Sample *sample = g_new0(Sample, 1);
+    sample->job = g_steal_pointer(&job);
+    sample->step = g_steal_pointer(&step);
+    sample->measured_ps = measured * 1e9;
+    sample->id = g_strdup(zp_validate_csv_get(csv, record, "id"));
+    return sample;
+}
+
+/* Rows in `unused`, one a line, with the reason of each. */
+static int
+add_samples(Fit *fit, const ZpValidateCsv *csv, const char *gpu, const char *subset,
+            GString *unused)
 {
     g_autoptr(ZpHardware) hardware = zp_hardware_load();
-    const ZpCalibration *base = zp_calibration_find(gpu);
-    g_autoptr(GError) last = NULL;
-    for (guint r = 0; base != NULL && r < csv->records->len; r++) {
-        double measured = zp_validate_csv_number(
-            csv, r, "step_ms", zp_validate_csv_number(csv, r, "step_ms_derived", 0.0));
-        if (measured <= 0.0 ||
+    int n_unused = 0;
+    for (guint r = 0; r < csv->records->len; r++) {
+        if (of_another_gpu(csv, r, hardware, gpu) ||
             (subset != NULL && strcmp(subset, zp_validate_csv_get(csv, r, "subset")) != 0))
             continue;
-        g_clear_error(&last);
-        g_autoptr(ZpValidateJob) job = zp_validate_job_new(csv, r, hardware, NULL, &last);
-        if (job == NULL || strcmp(job->calibration->gpu, base->gpu) != 0)
+        g_autoptr(GError) why = NULL;
+        Sample *sample = make_sample(csv, r, hardware, &why);
+        if (sample != NULL) {
+            g_ptr_array_add(fit->samples, sample);
             continue;
-        g_autoptr(ZpStep) step = zp_step_new();
-        ZpStepSummary summary;
-        if (!zp_step_simulate(step, &job->job, NULL, NULL, &summary, &last))
-            continue;
-        Sample *sample = g_new0(Sample, 1);
-        sample->job = g_steal_pointer(&job);
-        sample->step = g_steal_pointer(&step);
-        sample->measured_ps = measured * 1e9;
-        sample->id = g_strdup(zp_validate_csv_get(csv, r, "id"));
-        g_ptr_array_add(fit->samples, sample);
+        }
+        g_string_append_printf(unused, "%s%s (line %d): %s", n_unused > 0 ? "\n" : "",
+                               zp_validate_csv_get(csv, r, "id"), g_array_index(csv->lines, int, r),
+                               why->message);
+        n_unused++;
     }
-    if (fit->samples->len > 0)
-        return TRUE;
-    g_set_error(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW,
-                "no row of %s can be simulated%s%s", gpu, last != NULL ? ": " : "",
-                last != NULL ? last->message : "");
-    return FALSE;
+    return n_unused;
+}
+
+static void
+refuse(const ZpValidateCsv *csv, const char *gpu, const GString *unused, GError **error)
+{
+    if (unused->len > 0)
+        g_set_error(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW,
+                    "no row of %s can be simulated: %s", gpu, unused->str);
+    else
+        g_set_error(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW,
+                    "none of the %u rows is of %s (columns gpu and, where asked for, subset)",
+                    csv->records->len, gpu);
 }
 
 static double
@@ -189,15 +232,21 @@ static void
 leave_out(const Fit *fit, gboolean both, ZpCalibrate *result)
 {
     guint n = fit->samples->len;
-    for (guint i = 0; i < n; i++) {
-        Sample *sample = g_ptr_array_index(fit->samples, i);
-        Fit without = *fit;
-        without.left_out = sample;
-        if (n > 1)
-            search_near(&without, both);
-        sample->error = fabs(predict(sample, without.sustained, without.overlap) - 1.0);
-        result->left_out += sample->error / n;
+    result->left_out = result->left_out_p90 = result->left_out_max = n > 1 ? 0.0 : NAN;
+    Fit without = *fit;
+    without.n_folds = n > MAX_LEFT_OUT_ALONE ? FOLDS : n;
+    for (without.fold = 0; n > 1 && without.fold < without.n_folds; without.fold++) {
+        without.sustained = fit->sustained;
+        without.overlap = fit->overlap;
+        search_near(&without, both);
+        for (guint i = without.fold; i < n; i += without.n_folds) {
+            Sample *sample = g_ptr_array_index(fit->samples, i);
+            sample->error = fabs(predict(sample, without.sustained, without.overlap) - 1.0);
+            result->left_out += sample->error / n;
+        }
     }
+    if (n < 2)
+        return;
     g_ptr_array_sort(fit->samples, compare_errors);
     guint p90 = (guint)ceil(0.9 * n) - 1;
     result->left_out_p90 = ((Sample *)g_ptr_array_index(fit->samples, p90))->error;
@@ -208,15 +257,20 @@ static char *
 describe(const Fit *fit, const ZpCalibrate *result)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    g_string_append_printf(text, "%s fitted to %d runs: mean error %.1f %%, was %.1f %%\n",
+    g_string_append_printf(text, "%s fitted to %d run%s: mean error %.1f %%, was %.1f %%\n",
                            result->fitted_overlap ? "gemm sustained and overlap loss"
                                                   : "gemm sustained",
-                           result->n_rows, 100.0 * result->after, 100.0 * result->before);
-    g_string_append_printf(
-        text,
-        "each predicted without itself: mean %.1f %%, nine in ten within %.1f %%, "
-        "worst %.1f %%\nruns:",
-        100.0 * result->left_out, 100.0 * result->left_out_p90, 100.0 * result->left_out_max);
+                           result->n_rows, result->n_rows > 1 ? "s" : "", 100.0 * result->after,
+                           100.0 * result->before);
+    if (result->n_rows > 1)
+        g_string_append_printf(
+            text,
+            "each predicted without itself: mean %.1f %%, nine in ten within %.1f %%, "
+            "worst %.1f %%\n",
+            100.0 * result->left_out, 100.0 * result->left_out_p90, 100.0 * result->left_out_max);
+    else
+        g_string_append(text, "one run says nothing of the error of others\n");
+    g_string_append(text, "runs:");
     for (guint i = 0; i < fit->samples->len; i++)
         g_string_append_printf(text, " %s", ((Sample *)g_ptr_array_index(fit->samples, i))->id);
     return g_string_free(g_steal_pointer(&text), FALSE);
@@ -234,12 +288,23 @@ zp_calibrate_run(const char *text, const char *gpu, const char *subset, GError *
     g_autoptr(ZpValidateCsv) csv = zp_validate_csv_parse(text, error);
     if (csv == NULL)
         return NULL;
-    g_autoptr(GPtrArray) samples = g_ptr_array_new_with_free_func(free_sample);
-    Fit fit = {.samples = samples};
-    if (!add_samples(&fit, csv, gpu, subset, error))
-        return NULL;
-    ZpCalibrate *result = g_new0(ZpCalibrate, 1);
     const ZpCalibration *base = zp_calibration_find(gpu);
+    if (base == NULL) {
+        g_set_error(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW,
+                    "nothing was measured on %s that a fit could start from", gpu);
+        return NULL;
+    }
+    g_autoptr(GPtrArray) samples = g_ptr_array_new_with_free_func(free_sample);
+    g_autoptr(GString) unused = g_string_new(NULL);
+    Fit fit = {.samples = samples};
+    int n_unused = add_samples(&fit, csv, gpu, subset, unused);
+    if (samples->len == 0) {
+        refuse(csv, gpu, unused, error);
+        return NULL;
+    }
+    ZpCalibrate *result = g_new0(ZpCalibrate, 1);
+    result->n_unused = n_unused;
+    result->unused = n_unused > 0 ? g_strdup(unused->str) : NULL;
     result->n_rows = (int)samples->len;
     fit.sustained = base->gemm_sustained;
     fit.overlap = base->overlap_loss;
@@ -263,6 +328,7 @@ zp_calibrate_free(ZpCalibrate *calibrate)
         return;
     zp_calibration_free(calibrate->calibration);
     g_free(calibrate->evidence);
+    g_free(calibrate->unused);
     g_free(calibrate);
 }
 

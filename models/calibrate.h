@@ -5,7 +5,8 @@
  * (`overlap_loss`). All others stay those of the GPU the fit starts from.  The fit minimises a soft
  * absolute logarithm of simulated / measured over the rows of that GPU, by turns of golden-section
  * searches.  With fewer than three rows, or rows that all expose alike, only the first is fitted.
- * The error band is honest: each row is predicted by constants fitted without it. */
+ * The error band is honest: each row is predicted by constants fitted without it; of more than 20
+ * rows without it and every tenth beside it.  One row alone has no such band (NAN). */
 #pragma once
 
 #include "models/cost_calibration.h"
@@ -15,13 +16,15 @@ typedef struct {
     int n_rows;
     gboolean fitted_overlap;
     double before, after; /* mean absolute error with the old and new constants */
-    double left_out, left_out_p90, left_out_max; /* of rows predicted without themselves */
-    char *evidence;                              /* what was fitted to which rows, for the file */
+    double left_out, left_out_p90, left_out_max; /* of rows predicted without themselves; NAN */
+    int n_unused;   /* rows of this GPU, or of none that is known, that cannot be simulated */
+    char *unused;   /* "run 2 (line 3): the GPU is not in the catalogue", one a line; or NULL */
+    char *evidence; /* what was fitted to which rows, for the file */
 } ZpCalibrate;
 
 /* `csv` as in models/validate.h; rows of other GPUs than `gpu` (a name of the hardware catalogue)
- * and of other subsets than `subset` (NULL: any) are ignored.  Fails where no row can be simulated.
- */
+ * and of other subsets than `subset` (NULL: any) are ignored.  Fails where nothing was measured on
+ * the GPU to start from, and where no row can be simulated, saying why not. */
 ZpCalibrate *zp_calibrate_run(const char *csv, const char *gpu, const char *subset, GError **error);
 void zp_calibrate_free(ZpCalibrate *calibrate);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpCalibrate, zp_calibrate_free)

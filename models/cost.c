@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "models/cost_fabric.h"
 #include "models/cost_tables.h"
 
 /* A tree moves data through fewer links at once than a ring (NCCL src/graph/tuning.cc). */
@@ -13,7 +14,8 @@
 /* Where a group lies and what its links can do. */
 typedef struct {
     gint32 size, stride, gpus, nodes, members_per_node;
-    double link, network; /* bytes per second that a ring gets; network: whole node */
+    double link;                  /* bytes per second that a ring of the members gets */
+    double network, ring_network; /* of a whole node: trees, rings */
 } Path;
 
 /* What an algorithm puts on which link. */
@@ -61,6 +63,17 @@ decline(const ZpNetwork *network, gint32 nodes)
     return MAX(DECLINE_FLOOR, 1.0 - network->network_decline * log2(nodes / DECLINE_FREE_NODES));
 }
 
+/* What a ring of `members` gets of the link over what eight get: the copy in a rank's own memory
+ * takes the same time in both, the link (n-1)/n of the message's. */
+static double
+crowd(const ZpNetwork *network, gint32 members)
+{
+    if (network->link_bytes_per_s <= 0.0 || members <= 1)
+        return 1.0;
+    double n = members;
+    return (1.0 + network->link_copy * 8.0 / 7.0) / (1.0 + network->link_copy * n / (n - 1.0));
+}
+
 static Path
 find_path(const ZpNetwork *network, gint32 size, gint32 stride)
 {
@@ -68,9 +81,10 @@ find_path(const ZpNetwork *network, gint32 size, gint32 stride)
     gint64 span = (gint64)(size - 1) * path.stride + 1;
     path.nodes = (gint32)MIN((span + path.gpus - 1) / path.gpus, (gint64)size);
     path.members_per_node = MIN(size, MAX(1, path.gpus / path.stride));
-    path.link = zp_cost_inside_bytes_per_s(network);
-    path.network = network->network_bytes_per_s * network->network_efficiency *
-                   decline(network, path.nodes) / (double)MIN(path.stride, path.gpus);
+    path.link = zp_cost_inside_bytes_per_s(network) * crowd(network, path.members_per_node);
+    path.network = network->network_bytes_per_s * network->network_efficiency /
+                   (double)MIN(path.stride, path.gpus);
+    path.ring_network = path.network * decline(network, path.nodes);
     return path;
 }
 
@@ -92,7 +106,7 @@ ring(const ZpNetwork *network, const Path *path, double wire, double passes)
                        network->link_bytes_per_s > 0.0 ? "ring inside a node"
                                                        : "ring inside a node over the host link"};
     gboolean near = path->stride < path->gpus;
-    double bytes_per_s = near ? MIN(path->network, path->link) : path->network;
+    double bytes_per_s = near ? MIN(path->ring_network, path->link) : path->ring_network;
     return (Price){seconds_for(wire, bytes_per_s), ring_hops(network, path, passes), TRUE,
                    path->stride == 1 ? "ring between nodes, one a node"
                                      : "ring between nodes, groups share NICs"};
@@ -128,7 +142,7 @@ hierarchical(const ZpNetwork *network, const Path *path, ZpKind kind, double byt
     double passes = kind == ZP_KIND_ALL_REDUCE ? 2.0 : 1.0;
     double near = path->members_per_node, far = path->nodes;
     double inside = seconds_for(passes * (near - 1.0) / near * bytes, path->link);
-    double between = seconds_for(passes * (far - 1.0) / far * bytes, path->network);
+    double between = seconds_for(passes * (far - 1.0) / far * bytes, path->ring_network);
     double hops = passes * MAX(0.0, far - 2.0) * zp_time_to_seconds(network->network_hop_ps);
     return (Price){inside + between, hops, path->nodes > 1,
                    path->nodes > 1 ? "hierarchical: node, then NICs" : "ring inside a node"};
@@ -214,6 +228,15 @@ look_up(const ZpNetwork *network, const Path *path, ZpKind kind, gint64 bytes, Z
     return TRUE;
 }
 
+/* Chunks of the best size cost the root of `square`; the largest chunk, `fill` seconds (0: none).
+ */
+static double
+pipeline(double square, double fill)
+{
+    double best = sqrt(square);
+    return fill > 0.0 ? 1.0 / hypot(1.0 / best, 1.0 / fill) : best;
+}
+
 static ZpCost
 one_message(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 size, gint32 stride)
 {
@@ -229,7 +252,8 @@ one_message(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 size, gi
     if (look_up(network, &path, kind, bytes, &cost))
         return cost;
     double tau = zp_time_to_seconds(found.crosses ? network->network_tau_ps : network->link_tau_ps);
-    cost.solo_ps = zp_time_from_seconds(found.seconds + sqrt(tau * found.seconds));
+    double fill = found.crosses ? zp_time_to_seconds(network->network_fill_ps) : 0.0;
+    cost.solo_ps = zp_time_from_seconds(found.seconds + pipeline(tau * found.seconds, fill));
     return cost;
 }
 
@@ -260,25 +284,31 @@ zp_cost_collective(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 s
     return one_message(network, kind, bytes, size, stride);
 }
 
+/* The switch's share of the link on Blackwell over that on Hopper: channels, their bandwidth and
+ * efficiency in NCCL src/graph/tuning.cc give 829 of 900 and 476 of 450 GB/s. */
+#define NVLS_BLACKWELL ((829.0 / 900.0) / (476.0 / 450.0))
+
 void
 zp_cost_network_defaults(ZpNetwork *network, double link_bytes_per_s, double network_bytes_per_s,
                          int generation)
 {
     network->link_bytes_per_s = link_bytes_per_s;
     network->network_bytes_per_s = network_bytes_per_s;
-    network->link_efficiency = 0.81;
-    network->network_efficiency = 1.07; /* of the formula's asymptote, which no message reaches */
+    network->link_efficiency = 0.81; /* of eight GPUs */
+    network->link_copy = 0.14;
+    network->network_efficiency = 0.94;
     network->link_latency_ps = 39 * ZP_TIME_PER_US; /* 16 in the library, 23 to launch from torch */
-    network->network_latency_ps = 78 * ZP_TIME_PER_US;
-    network->link_tau_ps = 14 * ZP_TIME_PER_US;
-    network->network_tau_ps = 342 * ZP_TIME_PER_US;
+    network->link_tau_ps = 13 * ZP_TIME_PER_US;
+    network->network_fill_ps = 243 * ZP_TIME_PER_US;
+    zp_cost_network_fabric(network, NULL);
     network->network_decline = 0.055; /* NVIDIA/nccl issue 1229: 360 to 260 GB/s, 4 to 128 nodes */
     network->link_hop_ps = 1250 * (ZP_TIME_PER_US / 1000);    /* middle of 0.6 to 1.9 us */
     network->network_hop_ps = 8350 * (ZP_TIME_PER_US / 1000); /* middle of 2.7 to 14 us */
     network->algorithm = ZP_ALGORITHM_AUTO;
     network->nvls_bytes_per_s = 0.0;
     if (generation >= 9)
-        network->nvls_bytes_per_s = (generation >= 10 ? 0.92 : 1.06) * link_bytes_per_s;
+        network->nvls_bytes_per_s =
+            1.06 * (generation >= 10 ? NVLS_BLACKWELL : 1.0) * link_bytes_per_s;
 }
 
 ZpTime

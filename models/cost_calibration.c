@@ -107,12 +107,15 @@ read_attention(GKeyFile *file, ZpCalibration *calibration, GError **error)
 static gboolean
 read_times(GKeyFile *file, ZpCalibration *calibration, GError **error)
 {
-    double gemm_us = 0.0, host_us = 0.0, early = 0.0;
+    double gemm_us = 0.0, heat_us = 0.0, host_us = 0.0, early = 0.0;
+    gboolean heats = g_key_file_has_key(file, "gemm", "heat_us", NULL);
     if (!read_number(file, "gemm", "latency_us", 0, 1e6, &gemm_us, error) ||
+        (heats && !read_number(file, "gemm", "heat_us", 0, 1e6, &heat_us, error)) ||
         !read_number(file, "software", "host_kernel_us", 0, 1e6, &host_us, error) ||
         !read_number(file, "software", "recompute_stops_early", 0, 1, &early, error))
         return FALSE;
     calibration->gemm_latency_ps = zp_time_from_seconds(gemm_us * 1e-6);
+    calibration->gemm_heat_ps = zp_time_from_seconds(heat_us * 1e-6);
     calibration->host_kernel_ps = zp_time_from_seconds(host_us * 1e-6);
     calibration->recompute_stops_early = early > 0.5;
     return TRUE;
@@ -187,6 +190,8 @@ zp_calibration_print(const ZpCalibration *calibration, const char *evidence)
         set_number(file, numbers[i].group, numbers[i].key, *member);
     }
     set_number(file, "gemm", "latency_us", zp_time_to_seconds(calibration->gemm_latency_ps) * 1e6);
+    if (calibration->gemm_heat_ps > 0)
+        set_number(file, "gemm", "heat_us", zp_time_to_seconds(calibration->gemm_heat_ps) * 1e6);
     set_number(file, "software", "host_kernel_us",
                zp_time_to_seconds(calibration->host_kernel_ps) * 1e6);
     set_number(file, "software", "recompute_stops_early", calibration->recompute_stops_early);

@@ -39,10 +39,11 @@ zp_cost_gemm_seconds(const ZpDevice *device, double m, double n, double k)
     if (m <= 0.0 || n <= 0.0 || k <= 0.0)
         return 0.0;
     double tiles = ceil(m / 128.0) * ceil(n / 256.0);
-    double rate = device->flops_per_s * c->gemm_efficiency * c->gemm_sustained;
-    double work = 2.0 * m * n * k / rate * (1.0 + c->gemm_tile * c->multiprocessors / tiles) *
-                  (1.0 + c->gemm_depth / k);
-    return zp_time_to_seconds(c->gemm_latency_ps) + work;
+    double cold = 2.0 * m * n * k / (device->flops_per_s * c->gemm_efficiency) *
+                  (1.0 + c->gemm_tile * c->multiprocessors / tiles) * (1.0 + c->gemm_depth / k);
+    double warmth = cold / (cold + zp_time_to_seconds(c->gemm_heat_ps));
+    return zp_time_to_seconds(c->gemm_latency_ps) +
+           cold * (1.0 + (1.0 / c->gemm_sustained - 1.0) * warmth);
 }
 
 static void

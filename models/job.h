@@ -83,8 +83,10 @@ typedef struct {
     /* What follows refines the prices; 0 leaves it out. */
     ZpAlgorithm algorithm;
     ZpTime link_tau_ps, network_tau_ps; /* of the pipeline's square-root term */
-    double nvls_bytes_per_s;            /* bus bandwidth of an all-reduce in the switch */
-    double network_decline; /* share of the NICs lost with each doubling beyond 4 nodes */
+    ZpTime network_fill_ps;             /* the most that term takes between nodes; 0: no limit */
+    double link_copy; /* time of a rank's own copy of a message over that of it on the link */
+    double nvls_bytes_per_s; /* bus bandwidth of an all-reduce in the switch */
+    double network_decline;  /* share of the NICs a ring loses with each doubling beyond 4 nodes */
     /* Latency of each hop beyond the first two nodes (or a node's GPUs), inside and between nodes.
      */
     ZpTime link_hop_ps, network_hop_ps;

@@ -48,10 +48,12 @@ collectives(void)
     memcpy(p, fit_start, sizeof p);
     fit_run(tables, G_MAXUINT, p);
     printf(
-        "fitted to all: ring %.3f, NVLS %.3f %.3f of the link, NICs %.3f; tau %.1f %.1f us, alpha "
-        "%.1f us, launch %.1f us\n\n",
-        p[FIT_RING], p[FIT_NVLS_9], p[FIT_NVLS_10], p[FIT_NICS], p[FIT_TAU_NEAR] * 1e6,
-        p[FIT_TAU_FAR] * 1e6, p[FIT_ALPHA] * 1e6, p[FIT_LAUNCH] * 1e6);
+        "fitted to all: ring %.3f copy %.3f NVLS %.3f of the link, NICs %.3f; tau %.1f us inside, "
+        "%.0f InfiniBand %.0f EFA %.0f GCP, fill %.0f us, alpha %.1f us, launch %.1f us\n\n",
+        p[FIT_RING], p[FIT_COPY], p[FIT_NVLS], p[FIT_NICS], p[FIT_TAU_NEAR] * 1e6,
+        p[FIT_TAU_FAR] * 1e6, p[FIT_TAU_FAR + ZP_FABRIC_EFA] * 1e6,
+        p[FIT_TAU_FAR + ZP_FABRIC_GCP] * 1e6, p[FIT_FILL] * 1e6, p[FIT_ALPHA] * 1e6,
+        p[FIT_LAUNCH] * 1e6);
     for (int s = 0; s < FIT_N_SIZES; s++) {
         g_array_unref(all[s]);
         g_array_unref(own[s]);
@@ -61,17 +63,25 @@ collectives(void)
 static void
 products(const char *text)
 {
-    printf("matrix products: median and p90 of |error| %%, constants fitted to the table\n");
+    printf(
+        "matrix products: median and p90 of |error| %%, constants fitted to the table; left out: "
+        "to the rest of it;\nrepeated: a shape predicted by its other measurements\n");
     for (gsize i = 0; i < G_N_ELEMENTS(gemm_tables); i++) {
+        const GemmTable *table = &gemm_tables[i];
         double p[GEMM_N];
-        g_autoptr(GArray) shapes = gemm_read(text, &gemm_tables[i]);
-        gemm_run(&gemm_tables[i], shapes, p);
-        g_autoptr(GArray) errors = gemm_errors(&gemm_tables[i], shapes, p);
-        printf("%-14s %-8s %4u shapes  %5.1f %5.1f   efficiency %.3f tile %.3f depth %.0f latency "
-               "%.1f us\n",
-               gemm_tables[i].gpu, gemm_tables[i].table, shapes->len,
-               100.0 * fit_quantile(errors, 0.5), 100.0 * fit_quantile(errors, 0.9),
-               p[GEMM_EFFICIENCY], p[GEMM_TILE], p[GEMM_DEPTH], p[GEMM_LATENCY] * 1e6);
+        g_autoptr(GArray) shapes = gemm_read(text, table);
+        gemm_run(table, shapes, GEMM_FOLDS, p);
+        g_autoptr(GArray) errors = gemm_errors(table, shapes, p);
+        g_autoptr(GArray) left_out = gemm_left_out(table, shapes);
+        g_autoptr(GArray) repeated = gemm_repetitions(shapes);
+        printf("%-14s %-8s %4u shapes  %5.1f %5.1f   left out %5.1f %5.1f   repeated %5.1f %5.1f "
+               "(%u)\n    efficiency %.3f tile %.3f depth %.0f latency %.1f us sustained %.2f heat "
+               "%.0f us\n",
+               table->gpu, table->table, shapes->len, 100.0 * fit_quantile(errors, 0.5),
+               100.0 * fit_quantile(errors, 0.9), 100.0 * fit_quantile(left_out, 0.5),
+               100.0 * fit_quantile(left_out, 0.9), 100.0 * fit_quantile(repeated, 0.5),
+               100.0 * fit_quantile(repeated, 0.9), repeated->len, p[GEMM_EFFICIENCY], p[GEMM_TILE],
+               p[GEMM_DEPTH], p[GEMM_LATENCY] * 1e6, p[GEMM_SUSTAINED], p[GEMM_HEAT] * 1e6);
     }
     printf("\n");
 }

@@ -44,6 +44,9 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     g_autoptr(ZpCalibrate) fit = zp_calibrate_run(csv, gpu->name, options->subset, error);
     if (fit == NULL)
         return ZP_EXIT_INPUT;
+    if (fit->n_unused > 0)
+        fprintf(stderr, "%d row%s not used:\n%s\n", fit->n_unused, fit->n_unused > 1 ? "s" : "",
+                fit->unused);
     g_autofree char *file = zp_calibrate_file(fit);
     if (options->output == NULL) {
         fputs(file, stdout);
@@ -51,11 +54,7 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     }
     if (!g_file_set_contents(options->output, file, -1, error))
         return ZP_EXIT_IO;
-    printf(
-        "%s: fitted to %d runs: mean error %.1f %% before, %.1f %% after;\n"
-        "runs predicted without themselves: mean %.1f %%, 90th percentile %.1f %%, worst %.1f %%\n",
-        options->output, fit->n_rows, 100.0 * fit->before, 100.0 * fit->after,
-        100.0 * fit->left_out, 100.0 * fit->left_out_p90, 100.0 * fit->left_out_max);
+    printf("%s: %s\n", options->output, fit->evidence);
     return ZP_EXIT_OK;
 }
 
@@ -65,7 +64,8 @@ const ZpCommand zp_command_calibrate = {
     .summary = "Fit a GPU's constants to measured runs",
     .description =
         "Fits what no lone benchmark can give to a table of measured runs, states the error\n"
-        "of each run predicted without itself, and writes a hardware file.",
+        "of each run predicted without itself, and writes a hardware file.  A scenario takes it\n"
+        "as [device] calibration = FILE.",
     .options = calibrate_options,
     .examples = calibrate_examples,
     .run = run,

@@ -93,6 +93,28 @@ test_product(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
     g_assert_cmpfloat(zp_cost_gemm_seconds(&fixture->job.device, 0, 256, 1024), ==, 0.0);
 }
 
+/* A product as long as `heat` is slowed half as much as a long one; a short one hardly. */
+static void
+test_heat(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
+{
+    ZpCalibration *c = &fixture->calibration;
+    ZpDevice *device = &fixture->job.device;
+    c->gemm_latency_ps = 0;
+    c->gemm_sustained = 1.0;
+    double cold = zp_cost_gemm_seconds(device, 8192, 4096, 4096);
+    c->gemm_sustained = 0.5;
+    g_assert_cmpfloat_with_epsilon(zp_cost_gemm_seconds(device, 8192, 4096, 4096) / cold, 2.0,
+                                   1e-9);
+    c->gemm_heat_ps = zp_time_from_seconds(cold);
+    g_assert_cmpfloat_with_epsilon(zp_cost_gemm_seconds(device, 8192, 4096, 4096) / cold, 1.5,
+                                   1e-6);
+    g_autofree char *text = zp_calibration_print(c, NULL);
+    g_autoptr(ZpCalibration) again = zp_calibration_parse(text, NULL);
+    g_assert_nonnull(again);
+    g_assert_cmpfloat_with_epsilon((double)again->gemm_heat_ps / (double)c->gemm_heat_ps, 1.0,
+                                   1e-5);
+}
+
 /* The MLP of a block: three products forward, six backward, and the bytes of norm, residual and
  * gate: 2 x 21 h + 2 x 3 h + 2 x 8.5 f. */
 static void
@@ -326,6 +348,7 @@ main(int argc, char **argv)
 #define ADD(name, function) \
     g_test_add("/cost-layer/" name, Fixture, NULL, setup, function, teardown)
     ADD("product", test_product);
+    ADD("heat", test_heat);
     ADD("mlp", test_mlp);
     ADD("attention", test_attention);
     ADD("recompute", test_recompute);

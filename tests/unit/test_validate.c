@@ -280,6 +280,29 @@ test_calibrate(void)
     g_assert_cmpfloat(zp_validate_figures(validation, NULL, NULL, NULL, FALSE).max, <, 0.02);
     g_assert_null(zp_calibrate_run(text->str, "H100-SXM-80", NULL, &error));
     g_assert_error(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW);
+    g_assert_nonnull(strstr(error->message, "none of the 4 rows is of H100-SXM-80"));
+    g_clear_error(&error);
+    g_assert_null(zp_calibrate_run(text->str, "T4-16", NULL, &error));
+    g_assert_nonnull(strstr(error->message, "nothing was measured on T4-16"));
+}
+
+/* What a fit cannot use it names; one run gives a constant and no error band. */
+static void
+test_calibrate_unused(void)
+{
+    const char *const rows = COLUMNS "good,x,L," LLAMA_13B "8,,fsdp1,full_shard,2,1,none,9000,\n"
+                                     "timeless,x,L," LLAMA_13B "8,,fsdp1,full_shard,2,1,none,,\n"
+                                     "tensor,x,L," LLAMA_13B "8,,fsdp1,tp4,2,1,none,9000,\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpCalibrate) fit = zp_calibrate_run(rows, "A100-SXM-80", NULL, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(fit->n_rows, ==, 1);
+    g_assert_cmpint(fit->n_unused, ==, 2);
+    g_assert_cmpstr(fit->unused, ==,
+                    "timeless (line 3): step_ms states no time\n"
+                    "tensor (line 4): tensor and pipeline parallelism are not modelled");
+    g_assert_true(isnan(fit->left_out));
+    g_assert_nonnull(strstr(fit->evidence, "one run says nothing"));
 }
 
 int
@@ -295,5 +318,6 @@ main(int argc, char **argv)
     g_test_add_func("/validate/csv", test_csv);
     g_test_add_func("/validate/reasons", test_reasons);
     g_test_add_func("/validate/calibrate", test_calibrate);
+    g_test_add_func("/validate/calibrate-unused", test_calibrate_unused);
     return g_test_run();
 }
