@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "models/cost.h"
+#include "models/cost_fabric.h"
 #include "scenarios/scenario_resolve.h"
 
 /* Sweeps make many scenarios of one file: what the file said is kept with each. */
@@ -24,6 +25,10 @@ read_file(ZpScenarioResolve *resolve, const char *name)
         return;
     }
     zp_calibration_set_origin(state->calibration, name);
+    if (resolve->gpu != NULL && strcmp(state->calibration->gpu, resolve->gpu->name) != 0)
+        zp_scenario_resolve_warn(resolve, ZP_KEY_CALIBRATION,
+                                 "was measured on %s, the scenario's GPU is %s",
+                                 state->calibration->gpu, resolve->gpu->name);
     resolve->scenario->job.device.calibration = state->calibration;
 }
 
@@ -115,6 +120,7 @@ set_collectives(ZpScenarioResolve *resolve)
     ZpAlgorithm algorithm = network->algorithm;
     zp_cost_network_defaults(network, network->link_bytes_per_s, network->network_bytes_per_s,
                              generation_of(resolve->gpu->name));
+    zp_cost_network_fabric(network, resolve->node != NULL ? resolve->node->name : NULL);
     network->algorithm = algorithm;
     if (how != ZP_COLLECTIVES_MEASURED)
         return;
