@@ -1,5 +1,6 @@
 #include "models/adapters.h"
 
+#include "models/job.h"
 #include "models/names.h"
 
 #include <string.h>
@@ -117,6 +118,19 @@ append_adapter(Adapter *adapter, const ZpModelParameter *base, gint32 parent, co
     g_array_append_val(adapter->parameters, parameter);
 }
 
+/* The layer's own entry, with `bytes_per_token` more until backward under every policy. */
+static void
+add_activation(ZpModel *model, ZpModelLayer *layer, gint64 bytes_per_token)
+{
+    ZpModelActivation own = {0};
+    if (layer->activation != ZP_MODEL_NONE)
+        own = *zp_model_activation(model, layer->activation);
+    own.policies[ZP_CHECKPOINTING_NONE].kept.bytes_per_token += bytes_per_token;
+    own.policies[ZP_CHECKPOINTING_SELECTIVE].kept.bytes_per_token += bytes_per_token;
+    own.policies[ZP_CHECKPOINTING_FULL].recomputed.bytes_per_token += bytes_per_token;
+    layer->activation = zp_model_add_activation(model, &own);
+}
+
 /* What the adapter of one weight adds to its layer's costs; an expert's counts like a dense one
  * where it is met, so it is scaled by how many experts a token meets. */
 static void
@@ -135,6 +149,7 @@ add_costs(Adapter *adapter, const ZpModelParameter *base, gint64 elements, doubl
     gint64 kept = (gint64)((double)(number_bytes * adapter->rank) * met);
     layer->kept_bytes_per_token += kept;
     layer->selective_bytes_per_token += kept;
+    add_activation(adapter->model, layer, kept);
 }
 
 /* The share of a mixture's experts that a token meets. */

@@ -63,52 +63,78 @@ describe_loss(const MemoryRow *row, const ZpJob *job)
     };
 }
 
-static gint64
-per_token(gint64 bytes, gint64 tokens)
+static ZpModelPeak
+peak_of(gint64 bytes)
 {
-    return (bytes + tokens - 1) / tokens;
+    return (ZpModelPeak){.n_forms = bytes > 0, .forms = {{.constant_bytes = bytes}}};
 }
 
-/* A layer of a model says what is kept.  What lives beside it while backward passes the block goes
- * with what is recomputed then, or, where nothing is, with the last block: there most is kept. */
+/* A policy of a block described with it: what it brings back is part of its backward. */
 static void
-set_block(ZpModelLayer *layer, const ZpActivationLayer *own, gint64 tokens, gboolean transients)
+set_policy(ZpModelPolicyBytes *policy, const ZpActivationLayer *own, gint64 tokens, gint64 pairs)
 {
-    layer->kept_bytes_per_token = own->kept_bytes_per_token;
-    layer->kept_bytes_per_pair = own->kept_bytes_per_pair;
-    layer->selective_bytes_per_token = own->selective_bytes_per_token;
-    layer->selective_bytes_per_pair = own->selective_bytes_per_pair;
-    layer->input_bytes_per_token = own->input_bytes_per_token;
-    if (transients)
-        layer->kept_bytes_per_token += per_token(own->backward_transient_bytes, tokens);
+    const ZpModelBytes *back = &policy->recomputed;
+    gint64 recomputed =
+        back->constant_bytes + back->bytes_per_token * tokens + back->bytes_per_pair * pairs;
+    policy->forward = peak_of(own->selective_forward_transient_bytes);
+    policy->backward = peak_of(own->selective_backward_transient_bytes - recomputed);
 }
 
+static ZpModelActivation
+measure_block(const ZpActivationBlock *block)
+{
+    ZpActivationBlock full = *block;
+    full.policy = ZP_KEEP_INPUT;
+    ZpActivationLayer own = zp_activation_layer(block), checkpointed = zp_activation_layer(&full);
+    const ZpModelBytes kept = {.constant_bytes = own.kept_bytes,
+                               .bytes_per_token = own.kept_bytes_per_token,
+                               .bytes_per_pair = own.kept_bytes_per_pair};
+    const ZpModelBytes selective = {.constant_bytes = own.selective_bytes,
+                                    .bytes_per_token = own.selective_bytes_per_token,
+                                    .bytes_per_pair = own.selective_bytes_per_pair};
+    const ZpModelBytes input = {.bytes_per_token = own.input_bytes_per_token};
+    ZpModelActivation entry = zp_model_activation_of(&kept, &selective, &input);
+    gint64 tokens = block->batch * block->tokens, pairs = tokens * block->tokens;
+    entry.policies[ZP_CHECKPOINTING_NONE].forward = peak_of(own.forward_transient_bytes);
+    entry.policies[ZP_CHECKPOINTING_NONE].backward = peak_of(own.backward_transient_bytes);
+    set_policy(&entry.policies[ZP_CHECKPOINTING_SELECTIVE], &own, tokens, pairs);
+    set_policy(&entry.policies[ZP_CHECKPOINTING_FULL], &checkpointed, tokens, pairs);
+    return entry;
+}
+
+static ZpModelActivation
+measure_loss(const ZpActivationLoss *loss)
+{
+    ZpActivationLayer own = zp_activation_loss_layer(loss);
+    const ZpModelBytes kept = {.constant_bytes = own.kept_bytes,
+                               .bytes_per_token = own.kept_bytes_per_token,
+                               .bytes_per_pair = own.kept_bytes_per_pair};
+    ZpModelActivation entry = zp_model_activation_of(&kept, &kept, &kept);
+    entry.policies[ZP_CHECKPOINTING_NONE].forward = peak_of(own.forward_transient_bytes);
+    entry.policies[ZP_CHECKPOINTING_NONE].backward = peak_of(own.backward_transient_bytes);
+    return entry;
+}
+
+/* The first layer of a block holds what the block does. */
 gboolean
 memory_activations_apply(const MemoryRow *row, ZpModel *model, const ZpJob *job)
 {
     if (memory_row_has(row, "n_layers", "enc") || memory_row_has(row, "framework", "llm.c"))
         return TRUE; /* stated elsewhere, or by nobody */
-    gint64 tokens = job->training.micro_batch * job->training.sequence;
     ZpActivationBlock block = describe_block(row, job, strcmp(model->family, "llama") == 0);
     if (!zp_activation_check(&block, NULL))
         return FALSE;
     ZpActivationLoss loss = describe_loss(row, job);
-    ZpActivationLayer own = zp_activation_layer(&block);
-    ZpActivationLayer end = zp_activation_loss_layer(&loss);
-    gboolean recomputes = job->training.checkpointing != ZP_CHECKPOINTING_NONE;
+    ZpModelActivation of_block = measure_block(&block), of_loss = measure_loss(&loss);
     gint32 before = ZP_MODEL_NONE;
     for (guint l = 0; l < model->layers->len; l++) {
         ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
-        if (layer->kind == ZP_LAYER_HEAD) {
-            gint64 beside = MAX(end.forward_transient_bytes, end.backward_transient_bytes);
-            layer->logits_bytes_per_token =
-                end.kept_bytes_per_token + per_token(end.kept_bytes + beside, tokens);
-        }
+        if (layer->kind == ZP_LAYER_HEAD)
+            layer->activation = zp_model_add_activation(model, &of_loss);
         if (layer->block == ZP_MODEL_NONE)
             continue;
-        const ZpActivationLayer nothing = {0};
-        gboolean last = layer->block == model->n_blocks - 1;
-        set_block(layer, layer->block != before ? &own : &nothing, tokens, recomputes || last);
+        layer->activation =
+            layer->block != before ? zp_model_add_activation(model, &of_block) : ZP_MODEL_NONE;
         before = layer->block;
     }
     return TRUE;
