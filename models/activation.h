@@ -81,6 +81,9 @@ typedef struct {
      * caller's: give the rank's tokens. */
     gint64 tensor_parallel;
     gboolean sequence_parallel;
+    /* Of zp_activation_parts(): keeping the input alone is the reentrant checkpoint, as it is if
+     * `policy` is that. */
+    gboolean reentrant;
     gint64 batch, tokens; /* b, s */
     gint64 hidden, heads, kv_heads, head_size, ffn;
     gint64 expert_count, chosen_experts; /* E, k */
@@ -101,6 +104,7 @@ typedef struct {
     ZpBlockRegime regime;
     gboolean keep_logits; /* the caller holds them through backward */
     gboolean soft_cap, label_smoothing;
+    gboolean without_norm; /* what comes in is the final norm's output */
     int chunks;
     gint64 batch, tokens, hidden, vocabulary;
 } ZpActivationLoss;
