@@ -63,59 +63,6 @@ describe_loss(const MemoryRow *row, const ZpJob *job)
     };
 }
 
-static ZpModelPeak
-peak_of(gint64 bytes)
-{
-    return (ZpModelPeak){.n_forms = bytes > 0, .forms = {{.constant_bytes = bytes}}};
-}
-
-/* A policy of a block described with it: what it brings back is part of its backward. */
-static void
-set_policy(ZpModelPolicyBytes *policy, const ZpActivationLayer *own, gint64 tokens, gint64 pairs)
-{
-    const ZpModelBytes *back = &policy->recomputed;
-    gint64 recomputed =
-        back->constant_bytes + back->bytes_per_token * tokens + back->bytes_per_pair * pairs;
-    policy->forward = peak_of(own->selective_forward_transient_bytes);
-    policy->backward = peak_of(own->selective_backward_transient_bytes - recomputed);
-}
-
-static ZpModelActivation
-measure_block(const ZpActivationBlock *block)
-{
-    ZpActivationBlock full = *block;
-    full.policy = ZP_KEEP_INPUT;
-    ZpActivationLayer own = zp_activation_layer(block), checkpointed = zp_activation_layer(&full);
-    const ZpModelBytes kept = {.constant_bytes = own.kept_bytes,
-                               .bytes_per_token = own.kept_bytes_per_token,
-                               .bytes_per_pair = own.kept_bytes_per_pair};
-    const ZpModelBytes selective = {.constant_bytes = own.selective_bytes,
-                                    .bytes_per_token = own.selective_bytes_per_token,
-                                    .bytes_per_pair = own.selective_bytes_per_pair};
-    const ZpModelBytes input = {.bytes_per_token = own.input_bytes_per_token};
-    ZpModelActivation entry = zp_model_activation_of(&kept, &selective, &input);
-    gint64 tokens = block->batch * block->tokens, pairs = tokens * block->tokens;
-    entry.policies[ZP_CHECKPOINTING_NONE].forward = peak_of(own.forward_transient_bytes);
-    entry.policies[ZP_CHECKPOINTING_NONE].backward = peak_of(own.backward_transient_bytes);
-    set_policy(&entry.policies[ZP_CHECKPOINTING_SELECTIVE], &own, tokens, pairs);
-    set_policy(&entry.policies[ZP_CHECKPOINTING_FULL], &checkpointed, tokens, pairs);
-    return entry;
-}
-
-static ZpModelActivation
-measure_loss(const ZpActivationLoss *loss)
-{
-    ZpActivationLayer own = zp_activation_loss_layer(loss);
-    const ZpModelBytes kept = {.constant_bytes = own.kept_bytes,
-                               .bytes_per_token = own.kept_bytes_per_token,
-                               .bytes_per_pair = own.kept_bytes_per_pair};
-    ZpModelActivation entry = zp_model_activation_of(&kept, &kept, &kept);
-    entry.policies[ZP_CHECKPOINTING_NONE].forward = peak_of(own.forward_transient_bytes);
-    entry.policies[ZP_CHECKPOINTING_NONE].backward = peak_of(own.backward_transient_bytes);
-    return entry;
-}
-
-/* The first layer of a block holds what the block does. */
 gboolean
 memory_activations_apply(const MemoryRow *row, ZpModel *model, const ZpJob *job)
 {
@@ -125,17 +72,20 @@ memory_activations_apply(const MemoryRow *row, ZpModel *model, const ZpJob *job)
     if (!zp_activation_check(&block, NULL))
         return FALSE;
     ZpActivationLoss loss = describe_loss(row, job);
-    ZpModelActivation of_block = measure_block(&block), of_loss = measure_loss(&loss);
+    ZpActivationParts parts = zp_activation_parts(&block);
+    ZpModelActivation end = zp_activation_loss_part(&loss);
     gint32 before = ZP_MODEL_NONE;
+    int part = 0; /* of the block */
     for (guint l = 0; l < model->layers->len; l++) {
         ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
+        part = layer->block == before ? part + 1 : 0;
+        before = layer->block;
         if (layer->kind == ZP_LAYER_HEAD)
-            layer->activation = zp_model_add_activation(model, &of_loss);
+            layer->activation = zp_model_add_activation(model, &end);
         if (layer->block == ZP_MODEL_NONE)
             continue;
-        layer->activation =
-            layer->block != before ? zp_model_add_activation(model, &of_block) : ZP_MODEL_NONE;
-        before = layer->block;
+        g_assert(part < parts.n_parts);
+        layer->activation = zp_model_add_activation(model, &parts.parts[part]);
     }
     return TRUE;
 }
