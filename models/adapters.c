@@ -131,6 +131,17 @@ add_activation(ZpModel *model, ZpModelLayer *layer, gint64 bytes_per_token)
     layer->activation = zp_model_add_activation(model, &own);
 }
 
+/* Width of a number of the residual stream, where a layer says it by keeping its block's input. */
+static gint64
+number_bytes_of(const ZpModel *model, const ZpModelLayer *layer)
+{
+    if (layer->activation == ZP_MODEL_NONE || layer->block == ZP_MODEL_NONE || model->hidden <= 0)
+        return 2;
+    const ZpModelActivation *own = zp_model_activation(model, layer->activation);
+    gint64 input = own->policies[ZP_CHECKPOINTING_FULL].kept.bytes_per_token;
+    return input >= model->hidden ? input / model->hidden : 2;
+}
+
 /* What the adapter of one weight adds to its layer's costs; an expert's counts like a dense one
  * where it is met, so it is scaled by how many experts a token meets. */
 static void
@@ -143,9 +154,7 @@ add_costs(Adapter *adapter, const ZpModelParameter *base, gint64 elements, doubl
     layer->elements += elements;
     layer->flops_per_token += 2 * used;
     adapter->model->n_active_elements += used;
-    gint64 number_bytes = layer->input_bytes_per_token > 0 && adapter->model->hidden > 0
-                              ? layer->input_bytes_per_token / adapter->model->hidden
-                              : 2;
+    gint64 number_bytes = number_bytes_of(adapter->model, layer);
     gint64 kept = (gint64)((double)(number_bytes * adapter->rank) * met);
     layer->kept_bytes_per_token += kept;
     layer->selective_bytes_per_token += kept;

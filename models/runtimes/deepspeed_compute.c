@@ -106,6 +106,7 @@ zp_ds_compute_init(ZpDsCompute *self, ZpDs *ds, const ZpDsTree *tree)
     self->tree = tree;
     self->tokens = ds->job->training.micro_batch * ds->job->training.sequence;
     self->pairs = self->tokens * ds->job->training.sequence;
+    self->brought_back = ZP_MODEL_NONE;
     self->n_layers = ds->job->model != NULL ? (gint32)ds->job->model->layers->len : 0;
     self->modules = g_new0(ZpDsModuleCost, MAX(tree->modules->len, 1));
     self->starts = g_new(gint32, MAX(tree->modules->len, 1));
@@ -147,6 +148,7 @@ begin_forward(ZpDsCompute *self, gint32 l)
     const ZpJob *job = self->ds->job;
     gboolean input = job->training.checkpointing == ZP_CHECKPOINTING_FULL &&
                      zp_model_layer(job->model, l)->block != ZP_MODEL_NONE;
+    self->brought_back = ZP_MODEL_NONE;
     const ZpLayerBytes *bytes = zp_layer_bytes_get(&self->bytes, l);
     make(self, l, &self->layers[l].kept, input ? ZP_ROLE_CHECKPOINT_INPUT : ZP_ROLE_NONE,
          bytes->kept_bytes);
@@ -185,6 +187,42 @@ launch(const ZpDsCompute *self, const ZpDsModuleCost *cost, ZpKind kind, double 
                        passes * cost->flops);
 }
 
+/* What the selective policy recomputes of a layer, as one kernel. */
+static void
+recompute_layer(ZpDsCompute *self, gint32 l)
+{
+    const ZpJob *job = self->ds->job;
+    const ZpModelLayer *layer = zp_model_layer(job->model, l);
+    double flops = (double)layer->selective_flops_per_token * (double)self->tokens +
+                   (double)layer->selective_flops_per_pair * (double)self->pairs;
+    begin_recompute(self, l);
+    gboolean any = flops > 0.0 || self->layers[l].recomputed != ZP_TAPE_NONE;
+    if (any && job->device.calibration != NULL)
+        zp_ds_timed_kernel(self->ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_RECOMPUTE,
+                           zp_cost_layer(job, layer, ZP_KIND_RECOMPUTE), flops);
+    else if (any)
+        zp_ds_kernel(self->ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_RECOMPUTE, flops,
+                     (double)layer->traffic_bytes_per_token * (double)self->tokens);
+    end_pass(self, l);
+}
+
+/* Before the first backward of a block: all of its layers. */
+static void
+recompute_block(ZpDsCompute *self, gint32 l)
+{
+    const ZpModel *model = self->ds->job->model;
+    gint32 block = zp_model_layer(model, l)->block;
+    if (self->ds->job->training.checkpointing != ZP_CHECKPOINTING_SELECTIVE ||
+        block == ZP_MODEL_NONE || block == self->brought_back)
+        return;
+    self->brought_back = block;
+    while (l > 0 && zp_model_layer(model, l - 1)->block == block)
+        l--;
+    for (; l < self->n_layers && zp_model_layer(model, l)->block == block; l++)
+        if (self->layers[l].first_module >= 0) /* else it never runs */
+            recompute_layer(self, l);
+}
+
 void
 zp_ds_compute_forward(ZpDsCompute *self, gint32 module, gboolean recompute)
 {
@@ -202,9 +240,11 @@ void
 zp_ds_compute_backward(ZpDsCompute *self, gint32 module)
 {
     gint32 started = self->starts[module], ended = self->ends[module];
-    if (ended != ZP_MODEL_NONE)
+    if (ended != ZP_MODEL_NONE) {
+        recompute_block(self, ended);
         make(self, ended, &self->layers[ended].beside, ZP_ROLE_TEMPORARY,
              zp_layer_bytes_get(&self->bytes, ended)->backward_bytes);
+    }
     launch(self, &self->modules[module], ZP_KIND_BACKWARD, 2.0);
     if (started != ZP_MODEL_NONE)
         end_pass(self, started);

@@ -73,6 +73,34 @@ test_peaks(gconstpointer data)
     }
 }
 
+/* Selective: the whole block comes back before its backward, under every runtime. */
+static void
+test_selective(gconstpointer data)
+{
+    JobFixture fixture;
+    init(&fixture, data);
+    ZpModelActivation *entry = &g_array_index(fixture.model->activations, ZpModelActivation, 0);
+    const ZpModelBytes kept = {.bytes_per_token = 100}, some = {.bytes_per_token = 60};
+    *entry = zp_model_activation_of(&kept, &some, &some);
+    for (guint l = 0; l < 4; l++) {
+        ZpModelLayer *layer = &g_array_index(fixture.model->layers, ZpModelLayer, l);
+        layer->block = (gint32)l / 2;
+        layer->selective_flops_per_token = 1000; /* 1 us */
+    }
+    g_autoptr(ZpStep) step = zp_step_new();
+    fixture.job.training.accumulation = 2; /* and again in the next micro-batch */
+    ZpTime without = job_fixture_run(&fixture, step).step_ps;
+    fixture.job.training.checkpointing = ZP_CHECKPOINTING_SELECTIVE;
+    g_assert_cmpint(peak_of(&fixture, ZP_CLASS_ACTIVATION), ==, (4 * 60 + 2 * 40) * 1000);
+    ZpTime with = job_fixture_run(&fixture, step).step_ps;
+    g_assert_cmpint(with - without, >=, 2 * 4 * ZP_TIME_PER_US);
+    set_transient(&fixture, RECOMPUTE, 70); /* around the block's second layer */
+    g_assert_cmpint(peak_of(&fixture, ZP_CLASS_ACTIVATION), ==, (4 * 60 + 2 * 40 + 70) * 1000);
+    set_transient(&fixture, FORWARD, 70);
+    g_assert_cmpint(peak_of(&fixture, ZP_CLASS_ACTIVATION), ==, (4 * 60 + 2 * 40) * 1000);
+    job_fixture_clear(&fixture);
+}
+
 /* The head's are logits. */
 static void
 test_head(gconstpointer data)
@@ -185,7 +213,10 @@ main(int argc, char **argv)
     const struct {
         const char *name;
         GTestDataFunc run;
-    } tests[] = {{"peaks", test_peaks}, {"head", test_head}, {"times", test_times}};
+    } tests[] = {{"peaks", test_peaks},
+                 {"head", test_head},
+                 {"times", test_times},
+                 {"selective", test_selective}};
     for (gsize r = 0; r < G_N_ELEMENTS(runtimes); r++) {
         for (gsize t = 0; t < G_N_ELEMENTS(tests); t++) {
             g_autofree char *path =
