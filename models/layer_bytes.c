@@ -95,7 +95,8 @@ zp_layer_bytes_init(ZpLayerBytesTable *table, const ZpJob *job)
 void
 zp_layer_bytes_clear(ZpLayerBytesTable *table)
 {
-    g_clear_pointer(&table->entries, g_free);
+    g_free(table->entries);
+    table->entries = NULL;
 }
 
 const ZpLayerBytes *

@@ -130,6 +130,26 @@ test_times(gconstpointer data)
     job_fixture_clear(&fixture);
 }
 
+/* Bytes that do not fit 64 bits are refused before anything is compiled. */
+static void
+test_overflow(void)
+{
+    for (gsize r = 0; r < G_N_ELEMENTS(runtimes); r++) {
+        JobFixture fixture;
+        init(&fixture, runtimes[r]);
+        fixture.job.optimizer = &fixture.optimizer;
+        fixture.job.training.sequence = G_GINT64_CONSTANT(1) << 58; /* 33 bytes a token overflow */
+        g_array_index(fixture.model->activations, ZpModelActivation, 0) = (ZpModelActivation){0};
+        set_transient(&fixture, FORWARD, 33);
+        g_autoptr(ZpStep) step = zp_step_new();
+        g_autoptr(GError) error = NULL;
+        ZpStepSummary summary;
+        g_assert_false(zp_step_simulate(step, &fixture.job, NULL, NULL, &summary, &error));
+        g_assert_error(error, ZP_STEP_ERROR, ZP_STEP_ERROR_RANGE);
+        job_fixture_clear(&fixture);
+    }
+}
+
 /* Reads a tape from the start: how many temporaries live, what runs meanwhile. */
 typedef struct {
     gint32 live;
@@ -224,6 +244,7 @@ main(int argc, char **argv)
             g_test_add_data_func(path, runtimes[r], tests[t].run);
         }
     }
+    g_test_add_func("/step-transients/overflow", test_overflow);
     g_test_add_func("/step-transients/modules", test_modules);
     return g_test_run();
 }
