@@ -97,7 +97,6 @@ zp_trace_backward(ZpTrace *trace, ZpTraceNode *root, int output, ZpTensor *grad)
     g_autoptr(GPtrArray) visited = g_ptr_array_new_with_free_func((GDestroyNotify)zp_node_unref);
     g_autoptr(GPtrArray) ready = g_ptr_array_new();
     gboolean outer = trace->in_backward;
-    int part = trace->part;
     trace->in_backward = TRUE;
     count_waiting(root, visited);
     zp_node_output(root, output)->gradient = grad;
@@ -119,6 +118,5 @@ zp_trace_backward(ZpTrace *trace, ZpTraceNode *root, int output, ZpTensor *grad)
         node->waiting = 0;
     }
     trace->in_backward = outer;
-    trace->part = part;
     zp_node_unref(root);
 }

@@ -146,6 +146,7 @@ reentrant_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor
     const Reentrant *region = node->extra;
     g_autoptr(ZpTensor) input =
         zp_tensor_alias(node->saved[0].tensor, &node->saved[0].tensor->shape);
+    trace->part = 0; /* which the region's input belongs to */
     zp_trace_make_leaf(input, FALSE);
     trace->no_grad = FALSE;
     g_autoptr(ZpTensor) output = NULL;

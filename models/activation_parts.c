@@ -14,7 +14,6 @@ typedef struct {
     ZpForm live, own[ZP_ACTIVATION_PARTS];
     /* Found by the first walk. */
     ZpForm kept[ZP_ACTIVATION_PARTS], recomputed[ZP_ACTIVATION_PARTS];
-    gboolean recomputes;
     /* Made by the second: undominated forms, of ZpForm, above what the layers' order accounts. */
     GArray *peaks[ZP_TRACE_PASSES][ZP_ACTIVATION_PARTS];
 } Walk;
@@ -48,6 +47,34 @@ whole(const ZpForm *form, gint64 scale)
     return result;
 }
 
+/* Whether a is nowhere above b, with b = fewest + x sequences and s = 1 + y tokens: no coefficient
+ * in x and y of the difference is negative. */
+static gboolean
+is_below(const ZpForm *a, const ZpForm *b, gboolean alone)
+{
+    ZpForm above = zp_form_add(b, a, -1);
+    const gint64 *of = above.of;
+    gint64 fewest = alone ? 1 : 2, slope = of[ZP_TERM_TOKEN] + 2 * of[ZP_TERM_PAIR];
+    gboolean along = zp_form_at(&above, fewest, 1) >= 0 &&
+                     of[ZP_TERM_POSITION] + 2 * of[ZP_TERM_POSITION_PAIR] + fewest * slope >= 0 &&
+                     of[ZP_TERM_POSITION_PAIR] + fewest * of[ZP_TERM_PAIR] >= 0;
+    gint64 across = of[ZP_TERM_SEQUENCE] + of[ZP_TERM_TOKEN] + of[ZP_TERM_PAIR];
+    return along && (alone || (across >= 0 && slope >= 0 && of[ZP_TERM_PAIR] >= 0));
+}
+
+/* What lives of a part after the recomputation, above what it kept.  That can be less where whole
+ * products are kept whose successors are shares of them: then nothing is brought back, and the
+ * peaks above are smaller. */
+static ZpForm
+brought_back(const Walk *walk, int part)
+{
+    const ZpForm nothing = {0};
+    ZpForm more = zp_form_add(&walk->own[part], &walk->kept[part], -1);
+    for (int t = 0; t < ZP_TERMS && !is_below(&nothing, &more, walk->script->alone); t++)
+        more.of[t] = MAX(more.of[t], 0);
+    return whole(&more, walk->script->scale);
+}
+
 static void
 find_kept(Walk *walk)
 {
@@ -58,11 +85,8 @@ find_kept(Walk *walk)
         if (event->pass != pass) {
             for (int p = 0; p < walk->script->n_parts && pass == ZP_TRACE_FORWARD; p++)
                 walk->kept[p] = whole(&walk->own[p], walk->script->scale);
-            for (int p = 0; p < walk->script->n_parts && pass == ZP_TRACE_RECOMPUTE; p++) {
-                ZpForm more = zp_form_add(&walk->own[p], &walk->kept[p], -1);
-                walk->recomputed[p] = whole(&more, walk->script->scale);
-                walk->recomputes = TRUE;
-            }
+            for (int p = 0; p < walk->script->n_parts && pass == ZP_TRACE_RECOMPUTE; p++)
+                walk->recomputed[p] = brought_back(walk, p);
             pass = event->pass;
         }
         step(walk, event);
@@ -81,21 +105,6 @@ accounted(const Walk *walk, int part, int pass)
             sum = zp_form_add(&sum, &walk->recomputed[p], 1);
     }
     return sum;
-}
-
-/* Whether a is nowhere above b, with b = fewest + x sequences and s = 1 + y tokens: no coefficient
- * in x and y of the difference is negative. */
-static gboolean
-is_below(const ZpForm *a, const ZpForm *b, gboolean alone)
-{
-    ZpForm above = zp_form_add(b, a, -1);
-    const gint64 *of = above.of;
-    gint64 fewest = alone ? 1 : 2, slope = of[ZP_TERM_TOKEN] + 2 * of[ZP_TERM_PAIR];
-    gboolean along = zp_form_at(&above, fewest, 1) >= 0 &&
-                     of[ZP_TERM_POSITION] + 2 * of[ZP_TERM_POSITION_PAIR] + fewest * slope >= 0 &&
-                     of[ZP_TERM_POSITION_PAIR] + fewest * of[ZP_TERM_PAIR] >= 0;
-    gint64 across = of[ZP_TERM_SEQUENCE] + of[ZP_TERM_TOKEN] + of[ZP_TERM_PAIR];
-    return along && (alone || (across >= 0 && slope >= 0 && of[ZP_TERM_PAIR] >= 0));
 }
 
 static void
@@ -205,54 +214,71 @@ zp_script_policy_bytes(const ZpScript *script, ZpModelPolicyBytes **parts)
     return joins;
 }
 
-static void
-fill(const ZpActivationBlock *block, ZpBlockPolicy policy, gboolean alone, int slot,
-     ZpActivationParts *parts)
+/* Fills one policy's bytes of every part; returns whether they hold for one sequence. */
+static gboolean
+fill(const ZpScriptSource *source, gboolean alone, int slot, ZpActivationParts *parts)
 {
-    ZpActivationBlock own = *block;
     ZpModelPolicyBytes *bytes[ZP_ACTIVATION_PARTS];
-    own.policy = policy;
-    ZpScript script = zp_script_block(&own, alone);
+    ZpScript script = zp_script_new(source, alone);
     for (int p = 0; p < ZP_ACTIVATION_PARTS; p++)
-        bytes[p] = &parts->parts[p].policies[slot];
+        bytes[p] = alone ? &parts->parts[p].alone[slot] : &parts->parts[p].policies[slot];
     zp_script_policy_bytes(&script, bytes);
     parts->n_parts = script.n_parts;
+    gboolean holds = alone || zp_script_holds_alone(&script);
     zp_script_clear(&script);
+    return holds;
+}
+
+static void
+copy_slot(ZpActivationParts *parts, int from, int to)
+{
+    for (int p = 0; p < parts->n_parts; p++) {
+        parts->parts[p].policies[to] = parts->parts[p].policies[from];
+        parts->parts[p].alone[to] = parts->parts[p].alone[from];
+    }
+}
+
+/* Policies that are one block policy are walked once; those of one sequence only where one of
+ * them differs. */
+static ZpActivationParts
+parts_of(ZpScriptSource *source, const ZpBlockPolicy *policies)
+{
+    ZpActivationParts parts = {0};
+    gboolean differs = FALSE;
+    for (int alone = FALSE; alone <= differs; alone++)
+        for (int slot = 0; slot < ZP_MODEL_POLICIES; slot++) {
+            int same = 0;
+            while (policies[same] != policies[slot])
+                same++;
+            source->block.policy = policies[slot];
+            if (same == slot)
+                differs = !fill(source, alone, slot, &parts) || differs;
+            else
+                copy_slot(&parts, same, slot);
+        }
+    /* Other walks may come to the same bytes. */
+    for (int p = 0; p < parts.n_parts; p++)
+        parts.parts[p].differs_alone =
+            differs &&
+            memcmp(parts.parts[p].alone, parts.parts[p].policies, sizeof parts.parts[p].alone) != 0;
+    return parts;
 }
 
 ZpActivationParts
 zp_activation_parts(const ZpActivationBlock *block)
 {
-    enum { NONE, SELECTIVE, FULL };
     gboolean reentrant = block->reentrant || block->policy == ZP_KEEP_INPUT_REENTRANT;
     const ZpBlockPolicy policies[ZP_MODEL_POLICIES] = {
-        [NONE] = ZP_KEEP_ALL,
-        [SELECTIVE] = block->policy,
-        [FULL] = reentrant ? ZP_KEEP_INPUT_REENTRANT : ZP_KEEP_INPUT,
-    };
-    ZpActivationParts parts = {0};
-    for (int slot = 0; slot < ZP_MODEL_POLICIES; slot++) {
-        int same = slot == SELECTIVE ? NONE : SELECTIVE;
-        if (slot > 0 && policies[slot] == policies[same])
-            for (int p = 0; p < parts.n_parts; p++)
-                parts.parts[p].policies[slot] = parts.parts[p].policies[same];
-        else
-            fill(block, policies[slot], FALSE, slot, &parts);
-    }
-    return parts;
+        ZP_KEEP_ALL, block->policy, reentrant ? ZP_KEEP_INPUT_REENTRANT : ZP_KEEP_INPUT};
+    ZpScriptSource source = {.block = *block};
+    return parts_of(&source, policies);
 }
 
 ZpModelActivation
 zp_activation_loss_part(const ZpActivationLoss *loss)
 {
-    ZpModelActivation part = {0};
-    ZpModelPolicyBytes *bytes = &part.policies[0];
-    ZpActivationLoss own = *loss;
-    own.without_norm = TRUE;
-    ZpScript script = zp_script_loss(&own, FALSE);
-    zp_script_policy_bytes(&script, &bytes);
-    zp_script_clear(&script);
-    for (int slot = 1; slot < ZP_MODEL_POLICIES; slot++)
-        part.policies[slot] = part.policies[0];
-    return part;
+    const ZpBlockPolicy policies[ZP_MODEL_POLICIES] = {ZP_KEEP_ALL};
+    ZpScriptSource source = {.is_loss = TRUE, .loss = *loss};
+    source.loss.without_norm = TRUE;
+    return parts_of(&source, policies).parts[0];
 }

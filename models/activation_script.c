@@ -2,14 +2,20 @@
 
 #include "models/activation_program.h"
 
-/* Three sizes: one to find a form, one to tell it from others, one to verify it. */
-enum { PROBES = 3 };
+/* A storage of a block is a multiple of one term: one size finds it, a second one verifies it.  A
+ * loss whose labels are shifted has two terms, and needs a third. */
+enum { BLOCK_PROBES = 2, PROBES = 3, ALONE_TOKENS = 103 };
 
 typedef struct {
     gint64 batch, tokens;
     gint64 terms[ZP_TERMS];
     GArray *events; /* ZpTraceEvent */
 } Probe;
+
+typedef struct {
+    int count;
+    Probe of[PROBES];
+} Probes;
 
 static void
 terms_at(gint64 batch, gint64 tokens, gint64 *terms)
@@ -37,23 +43,25 @@ common_multiple(gint64 a, gint64 b)
 /* Sizes that no width of a model is a multiple of, so that no shape of one is taken for another's;
  * tokens that every divisor divides. */
 static void
-probes_init(Probe *probes, gint64 divisor, gboolean alone)
+probes_init(Probes *probes, int count, gint64 divisor, gboolean alone)
 {
     static const gint64 batches[PROBES] = {11, 13, 17}, tokens[PROBES] = {103, 101, 107};
-    for (int i = 0; i < PROBES; i++) {
-        probes[i].batch = alone ? 1 : batches[i];
-        probes[i].tokens = tokens[i] * divisor;
-        probes[i].events = g_array_sized_new(FALSE, FALSE, sizeof(ZpTraceEvent), 1024);
-        terms_at(probes[i].batch, probes[i].tokens, probes[i].terms);
+    probes->count = count;
+    for (int i = 0; i < count; i++) {
+        Probe *probe = &probes->of[i];
+        probe->batch = alone ? 1 : batches[i];
+        probe->tokens = tokens[i] * divisor;
+        probe->events = g_array_sized_new(FALSE, FALSE, sizeof(ZpTraceEvent), 1024);
+        terms_at(probe->batch, probe->tokens, probe->terms);
     }
 }
 
 static gboolean
-fit_one_term(const Probe *probes, const gint64 *bytes, int term, ZpForm *form)
+fit_one_term(const Probes *probes, const gint64 *bytes, int term, ZpForm *form)
 {
-    gint64 units = bytes[0] / probes[0].terms[term];
-    for (int i = 0; i < PROBES; i++)
-        if (units * probes[i].terms[term] != bytes[i])
+    gint64 units = bytes[0] / probes->of[0].terms[term];
+    for (int i = 0; i < probes->count; i++)
+        if (units * probes->of[i].terms[term] != bytes[i])
             return FALSE;
     form->of[term] = units;
     return TRUE;
@@ -61,18 +69,18 @@ fit_one_term(const Probe *probes, const gint64 *bytes, int term, ZpForm *form)
 
 /* What shifted labels leave: b (x s + y). */
 static gboolean
-fit_per_sequence(const Probe *probes, const gint64 *bytes, ZpForm *form)
+fit_per_sequence(const Probes *probes, const gint64 *bytes, ZpForm *form)
 {
     gint64 rows[PROBES];
-    for (int i = 0; i < PROBES; i++) {
-        if (bytes[i] % probes[i].batch != 0)
+    for (int i = 0; i < probes->count; i++) {
+        if (bytes[i] % probes->of[i].batch != 0)
             return FALSE;
-        rows[i] = bytes[i] / probes[i].batch;
+        rows[i] = bytes[i] / probes->of[i].batch;
     }
-    gint64 slope = (rows[1] - rows[0]) / (probes[1].tokens - probes[0].tokens);
-    gint64 rest = rows[0] - slope * probes[0].tokens;
-    for (int i = 0; i < PROBES; i++)
-        if (slope * probes[i].tokens + rest != rows[i])
+    gint64 slope = (rows[1] - rows[0]) / (probes->of[1].tokens - probes->of[0].tokens);
+    gint64 rest = rows[0] - slope * probes->of[0].tokens;
+    for (int i = 0; i < probes->count; i++)
+        if (slope * probes->of[i].tokens + rest != rows[i])
             return FALSE;
     form->of[ZP_TERM_TOKEN] = slope;
     form->of[ZP_TERM_SEQUENCE] = rest;
@@ -80,7 +88,7 @@ fit_per_sequence(const Probe *probes, const gint64 *bytes, ZpForm *form)
 }
 
 static ZpForm
-fit(const Probe *probes, const gint64 *bytes)
+fit(const Probes *probes, const gint64 *bytes)
 {
     static const ZpTerm order[] = {ZP_TERM_TOKEN,    ZP_TERM_PAIR,          ZP_TERM_ONE,
                                    ZP_TERM_POSITION, ZP_TERM_POSITION_PAIR, ZP_TERM_SEQUENCE};
@@ -88,18 +96,18 @@ fit(const Probe *probes, const gint64 *bytes)
     gboolean fits = FALSE;
     for (guint i = 0; i < G_N_ELEMENTS(order) && !fits; i++)
         fits = fit_one_term(probes, bytes, (int)order[i], &form);
-    fits = fits || fit_per_sequence(probes, bytes, &form);
+    fits = fits || (probes->count == PROBES && fit_per_sequence(probes, bytes, &form));
     g_assert(fits);
     return form;
 }
 
 static ZpScriptEvent
-join_event(const Probe *probes, guint index, gint64 scale)
+join_event(const Probes *probes, guint index, gint64 scale)
 {
-    const ZpTraceEvent *first = &g_array_index(probes[0].events, ZpTraceEvent, index);
+    const ZpTraceEvent *first = &g_array_index(probes->of[0].events, ZpTraceEvent, index);
     gint64 bytes[PROBES];
-    for (int p = 0; p < PROBES; p++) {
-        const ZpTraceEvent *event = &g_array_index(probes[p].events, ZpTraceEvent, index);
+    for (int p = 0; p < probes->count; p++) {
+        const ZpTraceEvent *event = &g_array_index(probes->of[p].events, ZpTraceEvent, index);
         g_assert(event->storage == first->storage && event->part == first->part &&
                  event->pass == first->pass);
         bytes[p] = ABS(event->bytes) * scale;
@@ -109,68 +117,98 @@ join_event(const Probe *probes, guint index, gint64 scale)
 }
 
 /* Puts the probes' events together and clears them. */
-static ZpScript
-join(Probe *probes, gint64 scale, gboolean alone)
+static GArray *
+join(Probes *probes, gint64 scale)
 {
-    guint count = probes[0].events->len;
-    ZpScript script = {
-        .events = g_array_sized_new(FALSE, FALSE, sizeof(ZpScriptEvent), count),
-        .n_parts = 1,
-        .scale = scale,
-        .alone = alone,
-    };
-    for (int p = 1; p < PROBES; p++)
-        g_assert_cmpuint(probes[p].events->len, ==, count);
+    guint count = probes->of[0].events->len;
+    GArray *joined = g_array_sized_new(FALSE, FALSE, sizeof(ZpScriptEvent), count);
+    for (int p = 1; p < probes->count; p++)
+        g_assert_cmpuint(probes->of[p].events->len, ==, count);
     for (guint i = 0; i < count; i++) {
         ZpScriptEvent event = join_event(probes, i, scale);
-        script.n_storages = MAX(script.n_storages, event.storage + 1);
-        g_array_append_val(script.events, event);
+        g_array_append_val(joined, event);
     }
-    for (int p = 0; p < PROBES; p++)
-        g_array_unref(probes[p].events);
-    return script;
+    for (int p = 0; p < probes->count; p++)
+        g_array_unref(probes->of[p].events);
+    return joined;
 }
 
-ZpScript
-zp_script_block(const ZpActivationBlock *block, gboolean alone)
+/* Everything that is made at these sizes; the batch and the tokens of the source do not matter. */
+static void
+record(const ZpScriptSource *source, gint64 batch, gint64 tokens, GArray *events)
 {
-    enum { EFFICIENT_ROWS = 32 }; /* that the kernel rounds its statistics to */
-    gint64 ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
-    gint64 experts = block->family == ZP_BLOCK_MOE ? MAX(block->expert_count, 1) : 1;
-    gint64 rows = block->attention == ZP_BLOCK_EFFICIENT ? EFFICIENT_ROWS : 1;
-    gint64 scale = common_multiple(ways, experts);
-    Probe probes[PROBES];
-    ZpActivationBlock varied = *block;
-    probes_init(probes, common_multiple(scale, rows), alone);
-    for (int i = 0; i < PROBES; i++) {
-        varied.batch = probes[i].batch;
-        varied.tokens = probes[i].tokens;
-        zp_program_measure_block(&varied, probes[i].events);
+    ZpActivationBlock block = source->block;
+    ZpActivationLoss loss = source->loss;
+    block.batch = loss.batch = batch;
+    block.tokens = loss.tokens = tokens;
+    if (!source->is_loss) {
+        zp_program_measure_block(&block, events);
+        return;
     }
-    ZpScript script = join(probes, scale, alone);
-    script.n_parts = zp_program_parts(block->family);
-    return script;
-}
-
-ZpScript
-zp_script_loss(const ZpActivationLoss *loss, gboolean alone)
-{
-    gint64 scale = loss->kind >= ZP_LOSS_CHUNKS ? MAX(loss->chunks, 1) : 1;
-    Probe probes[PROBES];
-    ZpActivationLoss varied = *loss;
-    probes_init(probes, scale, alone);
-    for (int i = 0; i < PROBES; i++) {
-        varied.batch = probes[i].batch;
-        varied.tokens = probes[i].tokens;
-        zp_program_measure_loss(&varied, probes[i].events);
-    }
-    ZpScript script = join(probes, scale, alone);
-    for (guint i = 0; i < script.events->len; i++) {
-        ZpScriptEvent *event = &g_array_index(script.events, ZpScriptEvent, i);
+    zp_program_measure_loss(&loss, events);
+    for (guint i = 0; i < events->len; i++) {
+        ZpTraceEvent *event = &g_array_index(events, ZpTraceEvent, i);
         if (event->pass == ZP_TRACE_RECOMPUTE)
             event->pass = ZP_TRACE_BACKWARD;
     }
+}
+
+static gint64
+scale_of(const ZpScriptSource *source)
+{
+    const ZpActivationBlock *block = &source->block;
+    if (source->is_loss)
+        return source->loss.kind >= ZP_LOSS_CHUNKS ? MAX(source->loss.chunks, 1) : 1;
+    gint64 ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
+    return common_multiple(ways, block->family == ZP_BLOCK_MOE ? MAX(block->expert_count, 1) : 1);
+}
+
+/* What the tokens of a probe are a multiple of. */
+static gint64
+divisor_of(const ZpScriptSource *source)
+{
+    enum { EFFICIENT_ROWS = 32 }; /* that the kernel rounds its statistics to */
+    gboolean rounds = !source->is_loss && source->block.attention == ZP_BLOCK_EFFICIENT;
+    return common_multiple(scale_of(source), rounds ? EFFICIENT_ROWS : 1);
+}
+
+ZpScript
+zp_script_new(const ZpScriptSource *source, gboolean alone)
+{
+    Probes probes;
+    gint64 scale = scale_of(source);
+    probes_init(&probes, source->is_loss ? PROBES : BLOCK_PROBES, divisor_of(source), alone);
+    for (int i = 0; i < probes.count; i++)
+        record(source, probes.of[i].batch, probes.of[i].tokens, probes.of[i].events);
+    ZpScript script = {
+        .source = *source,
+        .events = join(&probes, scale),
+        .n_parts = source->is_loss ? 1 : zp_program_parts(source->block.family),
+        .scale = scale,
+        .alone = alone,
+    };
+    for (guint i = 0; i < script.events->len; i++) {
+        gint32 storage = g_array_index(script.events, ZpScriptEvent, i).storage;
+        script.n_storages = MAX(script.n_storages, storage + 1);
+    }
     return script;
+}
+
+gboolean
+zp_script_holds_alone(const ZpScript *script)
+{
+    g_autoptr(GArray) events = g_array_sized_new(FALSE, FALSE, sizeof(ZpTraceEvent), 1024);
+    gint64 tokens = ALONE_TOKENS * divisor_of(&script->source);
+    record(&script->source, 1, tokens, events);
+    gboolean holds = events->len == script->events->len;
+    for (guint i = 0; i < events->len && holds; i++) {
+        const ZpTraceEvent *one = &g_array_index(events, ZpTraceEvent, i);
+        const ZpScriptEvent *event = &g_array_index(script->events, ZpScriptEvent, i);
+        gint64 bytes = zp_form_at(&event->form, 1, tokens);
+        holds = one->storage == event->storage && one->part == event->part &&
+                one->pass == event->pass && ABS(one->bytes) * script->scale == bytes;
+    }
+    return holds;
 }
 
 void

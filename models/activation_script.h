@@ -27,9 +27,17 @@ typedef struct {
     ZpForm form;       /* bytes of the storage */
 } ZpScriptEvent;
 
+/* What a script is of: a block under its own policy, or a loss. */
 typedef struct {
-    GArray *events; /* ZpScriptEvent */
-    int n_parts;
+    gboolean is_loss;
+    ZpActivationBlock block;
+    ZpActivationLoss loss;
+} ZpScriptSource;
+
+typedef struct {
+    ZpScriptSource source;
+    GArray *events;    /* ZpScriptEvent */
+    int n_parts;       /* a loss is one, and what its chunks recompute is backward */
     gint32 n_storages; /* numbers are below */
     /* What divides the tokens: ranks, experts or chunks.  Forms are scaled by it, so that shares
      * that are no whole bytes a token add up to whole ones. */
@@ -37,10 +45,9 @@ typedef struct {
     gboolean alone; /* holds for one sequence, else for more */
 } ZpScript;
 
-/* The block's own policy; `alone` as in ZpScript. */
-ZpScript zp_script_block(const ZpActivationBlock *block, gboolean alone);
-/* A loss is one part, and what its chunks recompute is backward. */
-ZpScript zp_script_loss(const ZpActivationLoss *loss, gboolean alone);
+ZpScript zp_script_new(const ZpScriptSource *source, gboolean alone);
+/* Whether a script of more sequences holds for one as well. */
+gboolean zp_script_holds_alone(const ZpScript *script);
 void zp_script_clear(ZpScript *script);
 
 ZpForm zp_form_add(const ZpForm *a, const ZpForm *b, gint64 times); /* a + times b */

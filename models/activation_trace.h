@@ -133,7 +133,7 @@ struct _ZpTrace {
     gboolean recomputing;
     GPtrArray *copies;    /* of parameters, that autocast keeps while it is on */
     GPtrArray *gradients; /* of leaves, kept until the trace ends */
-    /* What runs: a part of the program; backward, that of the running node. */
+    /* What runs: a part of the program; backward, that of the node that runs or ran last. */
     int part;
     ZpTracePass pass;
     gint32 storages; /* numbered so far */

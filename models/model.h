@@ -104,7 +104,18 @@ typedef struct {
 enum { ZP_MODEL_POLICIES = 3 };
 typedef struct {
     ZpModelPolicyBytes policies[ZP_MODEL_POLICIES];
+    /* Of a micro-batch of one sequence, where that differs: views of one sequence are contiguous
+     * where those of more are copied. */
+    gboolean differs_alone;
+    ZpModelPolicyBytes alone[ZP_MODEL_POLICIES];
 } ZpModelActivation;
+
+static inline const ZpModelPolicyBytes *
+zp_model_policy_bytes(const ZpModelActivation *activation, int policy, gint64 sequences)
+{
+    return sequences == 1 && activation->differs_alone ? &activation->alone[policy]
+                                                       : &activation->policies[policy];
+}
 
 /* Costs are integers per token (t = micro_batch x sequence tokens) and per pair
  * (micro_batch x sequence^2), forward, per rank.  Bytes are for the compute dtype the model was
