@@ -118,6 +118,14 @@ append_adapter(Adapter *adapter, const ZpModelParameter *base, gint32 parent, co
     g_array_append_val(adapter->parameters, parameter);
 }
 
+static void
+add_to_policies(ZpModelPolicyBytes *policies, gint64 bytes_per_token)
+{
+    policies[ZP_CHECKPOINTING_NONE].kept.bytes_per_token += bytes_per_token;
+    policies[ZP_CHECKPOINTING_SELECTIVE].kept.bytes_per_token += bytes_per_token;
+    policies[ZP_CHECKPOINTING_FULL].recomputed.bytes_per_token += bytes_per_token;
+}
+
 /* The layer's own entry, with `bytes_per_token` more until backward under every policy. */
 static void
 add_activation(ZpModel *model, ZpModelLayer *layer, gint64 bytes_per_token)
@@ -125,9 +133,9 @@ add_activation(ZpModel *model, ZpModelLayer *layer, gint64 bytes_per_token)
     ZpModelActivation own = {0};
     if (layer->activation != ZP_MODEL_NONE)
         own = *zp_model_activation(model, layer->activation);
-    own.policies[ZP_CHECKPOINTING_NONE].kept.bytes_per_token += bytes_per_token;
-    own.policies[ZP_CHECKPOINTING_SELECTIVE].kept.bytes_per_token += bytes_per_token;
-    own.policies[ZP_CHECKPOINTING_FULL].recomputed.bytes_per_token += bytes_per_token;
+    add_to_policies(own.policies, bytes_per_token);
+    if (own.differs_alone)
+        add_to_policies(own.alone, bytes_per_token);
     layer->activation = zp_model_add_activation(model, &own);
 }
 

@@ -150,7 +150,8 @@ needs_of(const ZpJob *job, ZpCheckpointing policy)
     const ZpModel *model = job->model;
     Needs *needs = g_new0(Needs, model->activations->len + 1);
     for (guint a = 0; a < model->activations->len; a++) {
-        const ZpModelPolicyBytes *own = &zp_model_activation(model, (gint32)a)->policies[policy];
+        const ZpModelPolicyBytes *own = zp_model_policy_bytes(
+            zp_model_activation(model, (gint32)a), (int)policy, job->training.micro_batch);
         needs[a] = (Needs){
             .kept = form_bytes(&job->training, &own->kept),
             .recomputed = form_bytes(&job->training, &own->recomputed),

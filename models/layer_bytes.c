@@ -63,8 +63,10 @@ largest(const ZpModelPeak *peak, const Dimensions *by)
 }
 
 static ZpLayerBytes
-weigh_policy(const ZpModelPolicyBytes *policy, const Dimensions *by)
+weigh_policy(const ZpModelActivation *activation, ZpCheckpointing chosen, const Dimensions *by)
 {
+    const ZpModelPolicyBytes *policy =
+        zp_model_policy_bytes(activation, (int)chosen, (gint64)by->sequences);
     return (ZpLayerBytes){
         .kept_bytes = weigh(&policy->kept, by),
         .recomputed_bytes = weigh(&policy->recomputed, by),
@@ -84,11 +86,10 @@ zp_layer_bytes_init(ZpLayerBytesTable *table, const ZpJob *job)
     table->entries = g_new(ZpLayerBytes, 2 * (gsize)n + 1);
     for (guint a = 0; a < n; a++) {
         const ZpModelActivation *activation = zp_model_activation(job->model, (gint32)a);
-        ZpLayerBytes whole = weigh_policy(&activation->policies[ZP_CHECKPOINTING_NONE], &by);
+        ZpLayerBytes whole = weigh_policy(activation, ZP_CHECKPOINTING_NONE, &by);
         table->entries[n + a] = whole;
-        table->entries[a] = chosen == ZP_CHECKPOINTING_NONE
-                                ? whole
-                                : weigh_policy(&activation->policies[chosen], &by);
+        table->entries[a] =
+            chosen == ZP_CHECKPOINTING_NONE ? whole : weigh_policy(activation, chosen, &by);
     }
 }
 

@@ -246,8 +246,9 @@ ledger_activations(const ZpJob *job, ZpLedger *ledger, LedgerMath *math)
         gboolean whole = block == ZP_MODEL_NONE;
         ZpCheckpointing policy = whole ? ZP_CHECKPOINTING_NONE : job->training.checkpointing;
         Weighed *own = &weighed[2 * layer->activation + whole];
-        weigh_policy(own, &job->training,
-                     &zp_model_activation(model, layer->activation)->policies[policy], math);
+        const ZpModelPolicyBytes *bytes = zp_model_policy_bytes(
+            zp_model_activation(model, layer->activation), (int)policy, job->training.micro_batch);
+        weigh_policy(own, &job->training, bytes, math);
         hold(layer->kind == ZP_LAYER_HEAD ? &logits : &activations, own, math);
     }
     ledger->activation_bytes = ledger_add(math, activations.kept_bytes, activations.beside_bytes);

@@ -57,10 +57,11 @@ equal_policies(const ZpModelPolicyBytes *a, const ZpModelPolicyBytes *b)
 static gboolean
 equal_activations(const ZpModelActivation *a, const ZpModelActivation *b)
 {
-    for (int p = 0; p < ZP_MODEL_POLICIES; p++)
-        if (!equal_policies(&a->policies[p], &b->policies[p]))
-            return FALSE;
-    return TRUE;
+    gboolean equal = a->differs_alone == b->differs_alone;
+    for (int p = 0; p < ZP_MODEL_POLICIES && equal; p++)
+        equal = equal_policies(&a->policies[p], &b->policies[p]) &&
+                (!a->differs_alone || equal_policies(&a->alone[p], &b->alone[p]));
+    return equal;
 }
 
 gint32

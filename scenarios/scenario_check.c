@@ -166,7 +166,7 @@ add_peak(Sums *sums, const ZpModelPeak *peak, Wide times)
 
 /* All that layers may hold, under all policies, as coefficients: no less than any sum of it. */
 static void
-add_activations(const ZpModel *model, Sums *sums)
+add_activations(const ZpModel *model, const ZpTraining *training, Sums *sums)
 {
     g_autofree gint32 *n_layers = g_new0(gint32, model->activations->len + 1);
     for (guint l = 0; l < model->layers->len; l++) {
@@ -177,7 +177,8 @@ add_activations(const ZpModel *model, Sums *sums)
     for (guint a = 0; a < model->activations->len; a++) {
         const ZpModelActivation *entry = zp_model_activation(model, (gint32)a);
         for (int p = 0; p < ZP_MODEL_POLICIES; p++) {
-            const ZpModelPolicyBytes *policy = &entry->policies[p];
+            const ZpModelPolicyBytes *policy =
+                zp_model_policy_bytes(entry, p, training->micro_batch);
             add_form(sums, &policy->kept, n_layers[a]);
             add_form(sums, &policy->recomputed, n_layers[a]);
             /* One layer's at a time. */
@@ -203,7 +204,7 @@ check_layers(ZpScenarioResolve *resolve)
         token_flops += layer->flops_per_token;
         pair_flops += layer->flops_per_pair;
     }
-    add_activations(model, &bytes);
+    add_activations(model, training, &bytes);
     /* Dimensions are below 2^32 and sums below 2^100: one factor at a time stays in 128 bits. */
     Wide limit = (Wide)G_MAXINT64;
     check_product(resolve, ZP_KEY_MICRO_BATCH, tokens, "the tokens of a micro-batch");

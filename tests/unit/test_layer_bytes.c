@@ -78,6 +78,33 @@ test_table(void)
     g_assert_cmpint(zp_layer_bytes_get(&table, 3)->kept_bytes, ==, 0);
 }
 
+/* One sequence may have forms of its own. */
+static void
+test_alone(void)
+{
+    g_autoptr(ZpModel) model = zp_model_new("alone");
+    zp_model_add_layer(model, "layer", 1, 1, -1, 100, 10);
+    ZpModelActivation *entry = &g_array_index(model->activations, ZpModelActivation, 0);
+    entry->differs_alone = TRUE;
+    for (int p = 0; p < ZP_MODEL_POLICIES; p++)
+        entry->alone[p].kept.bytes_per_token = 7 + p;
+    g_assert_cmpint(zp_model_add_activation(model, entry), ==, 0);
+    ZpModelActivation other = *entry;
+    other.alone[2].kept.bytes_per_token = 8;
+    g_assert_cmpint(zp_model_add_activation(model, &other), ==, 1);
+    ZpJob job = {.model = model, .training = {.micro_batch = 1, .sequence = 3}};
+    for (gint64 b = 1; b <= 2; b++) {
+        for (int p = 0; p < ZP_MODEL_POLICIES; p++) {
+            job.training.micro_batch = b;
+            job.training.checkpointing = (ZpCheckpointing)p;
+            g_auto(ZpLayerBytesTable) table = {0};
+            zp_layer_bytes_init(&table, &job);
+            g_assert_cmpint(zp_layer_bytes_get(&table, 0)->kept_bytes, ==,
+                            b == 1 ? 3 * (7 + p) : 6 * (p == ZP_CHECKPOINTING_FULL ? 10 : 100));
+        }
+    }
+}
+
 static void
 test_entries(void)
 {
@@ -110,6 +137,7 @@ main(int argc, char **argv)
     g_test_add_func("/layer-bytes/forms", test_forms);
     g_test_add_func("/layer-bytes/overflow", test_overflow);
     g_test_add_func("/layer-bytes/table", test_table);
+    g_test_add_func("/layer-bytes/alone", test_alone);
     g_test_add_func("/layer-bytes/entries", test_entries);
     return g_test_run();
 }

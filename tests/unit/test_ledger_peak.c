@@ -265,6 +265,12 @@ add_random_entry(GRand *rand, ZpModel *model)
             entry.policies[p].recompute = random_peak(rand);
         entry.policies[p].backward = random_peak(rand);
     }
+    entry.differs_alone = coin(rand);
+    for (int p = 0; p < ZP_MODEL_POLICIES && entry.differs_alone; p++) {
+        entry.alone[p] = entry.policies[p];
+        entry.alone[p].kept.bytes_per_token += range(rand, 0, 100);
+        entry.alone[p].backward = random_peak(rand);
+    }
     return zp_model_add_activation(model, &entry);
 }
 
