@@ -183,8 +183,14 @@ zp_model_module(const ZpModel *model, gint32 index)
     return &g_array_index(model->modules, ZpModelModule, (guint)index);
 }
 
-/* Adds what a kind of layer holds; returns its index for ZpModelLayer.activation. */
+/* Adds what a kind of layer holds, unless the model has an equal entry; returns its index for
+ * ZpModelLayer.activation, ZP_MODEL_NONE for an entry that holds nothing. */
 gint32 zp_model_add_activation(ZpModel *model, const ZpModelActivation *activation);
+
+/* The usual entry: `kept`, of which the selective policy keeps `selective` and the full one
+ * `input`, the rest being recomputed; no transients. */
+ZpModelActivation zp_model_activation_of(const ZpModelBytes *kept, const ZpModelBytes *selective,
+                                         const ZpModelBytes *input);
 
 static inline const ZpModelActivation *
 zp_model_activation(const ZpModel *model, gint32 index)
@@ -196,7 +202,8 @@ zp_model_activation(const ZpModel *model, gint32 index)
  * remainder), for what is not a transformer: 2 FLOPs per parameter and token, no activations. */
 ZpModel *zp_model_new_total(gint64 n_elements, gint32 n_layers);
 
-/* A layer spelt by hand, `repeat` times; flops_per_token < 0 means 2 x elements. */
+/* A layer spelt by hand, `repeat` times, each a block; flops_per_token < 0 means 2 x elements.  The
+ * selective policy keeps all of it, and nothing lives beside what is kept or recomputed. */
 void zp_model_add_layer(ZpModel *model, const char *name, gint64 elements, gint32 repeat,
                         gint64 flops_per_token, gint64 kept_bytes_per_token,
                         gint64 input_bytes_per_token);

@@ -132,7 +132,7 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
     gsize n_units = (gsize)units->n_units;
     gsize n_layers = (gsize)units->n_layers;
     g_autofree IdealUnit *state = g_new(IdealUnit, n_units);
-    g_autofree gint32 *numbers = g_new(gint32, 2 * n_units + 3 * n_layers);
+    g_autofree gint32 *numbers = g_new(gint32, 2 * n_units + 2 * n_layers);
     g_autoptr(GArray) open = g_array_sized_new(FALSE, FALSE, sizeof(gint32), (guint)n_units);
     Ideal ideal = {
         .job = job,
@@ -142,12 +142,12 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
         .forward_order = numbers,
         .backward_order = numbers + n_units,
         .kept = numbers + 2 * n_units,
-        .logits = numbers + 2 * n_units + n_layers,
-        .input = numbers + 2 * n_units + 2 * n_layers,
+        .recomputed = numbers + 2 * n_units + n_layers,
         .tokens = job->training.micro_batch * job->training.sequence,
         .open = open,
     };
     ideal.pairs = ideal.tokens * job->training.sequence;
+    zp_layer_bytes_init(&ideal.bytes, job);
     for (gsize u = 0; u < n_units; u++)
         state[u] =
             (IdealUnit){.gathered = ZP_TAPE_NONE, .ready = ZP_TAPE_NONE, .gradient = ZP_TAPE_NONE};
@@ -157,6 +157,7 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
     ideal_allocate_persistent(&ideal);
     for (gint32 s = 0; s < job->simulation.steps; s++)
         write_step(&ideal);
+    zp_layer_bytes_clear(&ideal.bytes);
     return TRUE;
 }
 
