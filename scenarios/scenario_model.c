@@ -9,9 +9,19 @@
 static ZpArchitectureOptions
 options_of(const ZpScenarioState *state)
 {
+    gint64 chunks = zp_scenario_state_integer(state, ZP_KEY_LOSS_CHUNKS);
     return (ZpArchitectureOptions){
         .compute = (ZpDtype)zp_scenario_state_integer(state, ZP_KEY_COMPUTE),
+        .autocast = (gboolean)zp_scenario_state_integer(state, ZP_KEY_AUTOCAST),
         .attention = (ZpAttentionImpl)zp_scenario_state_integer(state, ZP_KEY_ATTENTION),
+        .fused_norms = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_NORM_KERNEL),
+        .dropout = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_DROPOUT),
+        .attention_dropout = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_ATTENTION_DROPOUT),
+        .grouped_experts = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_EXPERTS),
+        .loss = (gint32)zp_scenario_state_integer(state, ZP_KEY_LOSS),
+        .loss_chunks = (gint32)chunks,
+        .selective = (ZpSelective)zp_scenario_state_integer(state, ZP_KEY_SELECTIVE),
+        .reentrant = (gboolean)zp_scenario_state_integer(state, ZP_KEY_REENTRANT),
         .causal = (gboolean)zp_scenario_state_integer(state, ZP_KEY_CAUSAL),
         .expert_imbalance = state->effective[ZP_KEY_EXPERT_IMBALANCE].value.real,
     };
