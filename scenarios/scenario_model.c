@@ -213,11 +213,34 @@ adapt(ZpScenarioResolve *resolve, ZpModel *model)
     return FALSE;
 }
 
+/* Settings that are legal and change nothing. */
+static void
+warn_idle(ZpScenarioResolve *resolve)
+{
+    gint64 checkpointing = zp_scenario_state_integer(resolve->state, ZP_KEY_CHECKPOINTING);
+    gint64 loss = zp_scenario_state_integer(resolve->state, ZP_KEY_LOSS);
+    const struct {
+        ZpSchemaId key;
+        gboolean works;
+        const char *where;
+    } rules[] = {
+        {ZP_KEY_SELECTIVE, checkpointing == ZP_CHECKPOINTING_SELECTIVE,
+         "under checkpointing = selective"},
+        {ZP_KEY_REENTRANT, checkpointing == ZP_CHECKPOINTING_FULL, "under checkpointing = full"},
+        {ZP_KEY_LOSS_CHUNKS, loss >= ZP_ARCHITECTURE_LOSS(ZP_LOSS_CHUNKS), "with a chunked loss"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rules); i++)
+        if (!rules[i].works && zp_scenario_resolve_written(resolve, rules[i].key))
+            zp_scenario_resolve_warn(resolve, rules[i].key, "has an effect %s only",
+                                     rules[i].where);
+}
+
 void
 zp_scenario_build_model(ZpScenarioResolve *resolve)
 {
     g_autoptr(GError) error = NULL;
     ZpSchemaId about = ZP_KEY_TOTAL_PARAMETERS;
+    warn_idle(resolve);
     if (same_model(resolve)) {
         resolve->state->model = resolve->base->state->model;
         g_atomic_ref_count_inc(&resolve->state->model->references);

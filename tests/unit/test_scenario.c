@@ -196,6 +196,17 @@ test_activation_keys(void)
                     4 * h + 4 * q + 2 * kv + 2 * f + 4 * heads);
 }
 
+static void
+test_idle_activation_keys(void)
+{
+    g_autoptr(ZpScenario) scenario =
+        parse(MODEL "[training]\nselective = products\nreentrant = true\nloss_chunks = 4\n", NULL);
+    g_assert_cmpuint(scenario->warnings->len, ==, 4);
+    const char *words[] = {"selective", "checkpointing = full", "chunked loss"};
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++)
+        g_assert_nonnull(strstr(g_ptr_array_index(scenario->warnings, i), words[i]));
+}
+
 /* Another policy is another model; another batch is not. */
 static void
 test_activation_keys_shape(void)
@@ -689,6 +700,7 @@ main(int argc, char **argv)
     g_test_add_func("/scenario/layers", test_layers);
     g_test_add_func("/scenario/activation-keys", test_activation_keys);
     g_test_add_func("/scenario/activation-keys-shape", test_activation_keys_shape);
+    g_test_add_func("/scenario/idle-activation-keys", test_idle_activation_keys);
     g_test_add_func("/scenario/warnings", test_warnings);
     g_test_add_func("/scenario/refusals", test_refusals);
     g_test_add_func("/scenario/bad-sets", test_bad_sets);
