@@ -232,6 +232,14 @@ test_mixture_on_some_blocks(void)
     const ZpModelLayer *mixture = zp_model_layer(model, 4);
     g_assert_cmpstr(mixture->name, ==, "block.1.mlp");
     g_assert_cmpint(mixture->flops_per_token, ==, 2L * (2L * expert + 8L * 64));
+    /* Dense and mixed MLPs keep different things, and each what its like keeps. */
+    const ZpModelLayer *dense = zp_model_layer(model, 2);
+    g_assert_cmpint(dense->activation, !=, mixture->activation);
+    g_assert_cmpint(dense->activation, ==, zp_model_layer(model, 6)->activation);
+    g_assert_cmpint(mixture->activation, ==, zp_model_layer(model, 8)->activation);
+    gint64 difference =
+        block_kept(model, 4, 1).bytes_per_token - block_kept(model, 2, 1).bytes_per_token;
+    g_assert_cmpint(difference, ==, 2L * (6L * 64 + 8L * 32 + 30) + 4L * 8 + 4 - 8L * 128);
 }
 
 static void
