@@ -1,5 +1,7 @@
 #include "models/adapters.h"
 
+#include "models/architecture_forms.h"
+#include "models/job.h"
 #include "models/names.h"
 
 #include <string.h>
@@ -83,6 +85,7 @@ typedef struct {
     gint32 *new_parameter;        /* of each old parameter */
     gint32 rank;
     char **targets;
+    gint64 *kept; /* bytes per token that adapters add to each layer */
 } Adapter;
 
 /* Adds the module `name` with one weight [rows, columns]. */
@@ -117,6 +120,21 @@ append_adapter(Adapter *adapter, const ZpModelParameter *base, gint32 parent, co
     g_array_append_val(adapter->parameters, parameter);
 }
 
+/* Of the residual stream, which a block's checkpoint is; 2 where no block says. */
+static gint64
+stream_number_bytes(const ZpModel *model)
+{
+    for (gint32 l = 0; l < (gint32)model->layers->len && model->hidden > 0; l++) {
+        const ZpModelLayer *layer = zp_model_layer(model, l);
+        if (layer->block == ZP_MODEL_NONE || layer->activation == ZP_MODEL_NONE)
+            continue;
+        const ZpModelActivation *activation = zp_model_activation(model, layer->activation);
+        gint64 input = activation->policies[ZP_CHECKPOINTING_FULL].kept.bytes_per_token;
+        return MAX(input / model->hidden, 1);
+    }
+    return 2;
+}
+
 /* What the adapter of one weight adds to its layer's costs; an expert's counts like a dense one
  * where it is met, so it is scaled by how many experts a token meets. */
 static void
@@ -129,12 +147,8 @@ add_costs(Adapter *adapter, const ZpModelParameter *base, gint64 elements, doubl
     layer->elements += elements;
     layer->flops_per_token += 2 * used;
     adapter->model->n_active_elements += used;
-    gint64 number_bytes = layer->input_bytes_per_token > 0 && adapter->model->hidden > 0
-                              ? layer->input_bytes_per_token / adapter->model->hidden
-                              : 2;
-    gint64 kept = (gint64)((double)(number_bytes * adapter->rank) * met);
-    layer->kept_bytes_per_token += kept;
-    layer->selective_bytes_per_token += kept;
+    gint64 number_bytes = stream_number_bytes(adapter->model);
+    adapter->kept[base->layer] += (gint64)((double)(number_bytes * adapter->rank) * met);
 }
 
 /* The share of a mixture's experts that a token meets. */
@@ -212,6 +226,44 @@ replace_arrays(Adapter *adapter)
     g_array_unref(adapter->modules);
 }
 
+/* Kept under a policy that brings nothing back, brought back under one that does. */
+static void
+add_bytes(ZpModelActivation *activation, gint64 bytes_per_token)
+{
+    for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(activation, set)) != NULL;)
+        for (int p = 0; p < ZP_MODEL_POLICIES; p++) {
+            gboolean dropped = set[p].recomputed.bytes_per_token > 0;
+            (dropped ? &set[p].recomputed : &set[p].kept)->bytes_per_token += bytes_per_token;
+        }
+}
+
+/* Layers that were alike and get the same stay alike. */
+static void
+add_activations(Adapter *adapter)
+{
+    ZpModel *model = adapter->model;
+    g_autoptr(GHashTable) made = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint l = 0; l < model->layers->len; l++) {
+        ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
+        gint64 bytes = adapter->kept[l];
+        if (bytes == 0)
+            continue;
+        layer->kept_bytes_per_token += bytes;
+        layer->selective_bytes_per_token += bytes;
+        g_autofree char *key = g_strdup_printf("%d %" G_GINT64_FORMAT, layer->activation, bytes);
+        gpointer known = g_hash_table_lookup(made, key);
+        if (known == NULL) {
+            ZpModelActivation activation = {0};
+            if (layer->activation != ZP_MODEL_NONE)
+                activation = *zp_model_activation(model, layer->activation);
+            add_bytes(&activation, bytes);
+            known = GINT_TO_POINTER(zp_model_add_activation(model, &activation) + 1);
+            g_hash_table_insert(made, g_steal_pointer(&key), known);
+        }
+        layer->activation = GPOINTER_TO_INT(known) - 1;
+    }
+}
+
 gboolean
 zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets, GError **error)
 {
@@ -234,8 +286,10 @@ zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets, GError **err
     g_autoptr(GArray) new_parameter = g_array_new(FALSE, TRUE, sizeof(gint32));
     g_array_set_size(new_module, model->modules->len);
     g_array_set_size(new_parameter, model->parameters->len);
+    g_autofree gint64 *kept = g_new0(gint64, model->layers->len);
     Adapter adapter = {
         .model = model,
+        .kept = kept,
         .parameters = g_array_new(FALSE, TRUE, sizeof(ZpModelParameter)),
         .modules = g_array_new(FALSE, TRUE, sizeof(ZpModelModule)),
         .new_module = &g_array_index(new_module, gint32, 0),
@@ -247,6 +301,7 @@ zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets, GError **err
     for (gint32 m = 0; m < (gint32)model->modules->len; m++)
         adapt_module(&adapter, m, met);
     replace_arrays(&adapter);
+    add_activations(&adapter);
     for (guint l = 0; l < model->layers->len; l++) {
         ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
         if (layer->module != ZP_MODEL_NONE)

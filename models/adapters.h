@@ -13,9 +13,10 @@ gint64 zp_model_freeze(ZpModel *model, const char *pattern);
  * lora_A.default.weight [rank, in] and lora_B.default.weight [out, rank], trainable, in the same
  * layer, and freezes everything else.  Experts kept one module each get adapters like any other.
  *
- * Costs follow: 2 FLOPs an adapter element and token, and the rank's activations kept.  Fails,
- * leaving the model as it was, where rank is not positive or nothing matches (the message names
- * targets there are). */
+ * Costs follow: 2 FLOPs an adapter element and token, and the rank's activations, kept or brought
+ * back as the layer's others; inputs of frozen products count as kept, though autograd drops those
+ * that nothing else needs.  Fails, leaving the model as it was, where rank is not positive or
+ * nothing matches (the message names targets there are). */
 gboolean zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets,
                            GError **error) G_GNUC_WARN_UNUSED_RESULT;
 

@@ -4,10 +4,24 @@
  * families only choose defaults (catalog/families). */
 #pragma once
 
+#include "models/activation.h"
 #include "models/dtype.h"
-#include "models/model.h"
+#include "models/job.h"
 
-typedef enum { ZP_ATTENTION_FLASH, ZP_ATTENTION_EAGER } ZpAttentionImpl;
+typedef enum {
+    ZP_ATTENTION_FLASH, /* grouped keys and values as they are: enable_gqa, or flash-attn */
+    ZP_ATTENTION_EAGER,
+    ZP_ATTENTION_FLASH_REPEATED, /* keys and values repeated to all heads before the kernel */
+    ZP_ATTENTION_EFFICIENT,      /* the memory-efficient kernel, repeated as well */
+    ZP_ATTENTION_CUDNN,
+    ZP_ATTENTION_DEFAULT, /* what the family's own program runs (symbol eager_attention) */
+} ZpAttentionImpl;
+
+/* A trait the family has a default for. */
+typedef enum { ZP_TRAIT_DEFAULT, ZP_TRAIT_NO, ZP_TRAIT_YES } ZpTrait;
+
+/* A loss as ZpArchitectureOptions has it. */
+#define ZP_ARCHITECTURE_LOSS(kind) ((gint32)(kind) + 1)
 
 typedef struct {
     const char *family; /* "llama": chooses module and class names; "" = generic names */
@@ -26,8 +40,19 @@ typedef struct {
 /* What the costs of a layer depend on beside the architecture. */
 typedef struct {
     ZpDtype compute; /* activations and gathered weights */
+    /* fp32 weights and residual stream, products in 16 bits (torch.autocast); the weights' 16-bit
+     * copies count as kept by the layers that use them, since the cache holds them to the end of
+     * forward and products for backward. */
+    gboolean autocast;
     ZpAttentionImpl attention;
-    gboolean causal; /* half of the pairs */
+    ZpTrait fused_norms; /* RMS norms as one kernel; default: written out (LayerNorm is one) */
+    ZpTrait dropout, attention_dropout; /* default: the configuration's */
+    ZpTrait grouped_experts;            /* one product for all (default), or expert by expert */
+    gint32 loss;                        /* ZP_ARCHITECTURE_LOSS(kind); 0: the family's own */
+    gint32 loss_chunks;                 /* of the chunked losses, 0: 8 */
+    ZpSelective selective;
+    gboolean reentrant; /* full checkpointing as torch's reentrant variant */
+    gboolean causal;    /* half of the pairs */
     /* Tokens of the busiest rank's experts over the mean, >= 1; 0 means 1.  Scales the cost of a
      * mixture's experts, not their parameters. */
     double expert_imbalance;

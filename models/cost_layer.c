@@ -141,6 +141,16 @@ memory_rate(const ZpJob *job)
     return job->device.memory_bytes_per_s * constants(job)->memory_efficiency;
 }
 
+/* Are the scores in memory?  Then what is kept grows with pairs. */
+static gboolean
+is_eager(const ZpJob *job, const ZpModelLayer *layer)
+{
+    if (layer->activation == ZP_MODEL_NONE)
+        return FALSE;
+    const ZpModelActivation *activation = zp_model_activation(job->model, layer->activation);
+    return activation->policies[ZP_CHECKPOINTING_NONE].kept.bytes_per_pair > 0;
+}
+
 /* The attention core, forward. */
 static double
 attention_seconds(const ZpJob *job, const ZpModelLayer *layer, double pairs)
@@ -153,7 +163,7 @@ attention_seconds(const ZpJob *job, const ZpModelLayer *layer, double pairs)
     gboolean causal = (double)layer->flops_per_pair < 0.75 * full;
     double rate = zp_calibration_attention(constants(job), causal, (double)job->training.sequence,
                                            (double)model->head_size);
-    if (layer->selective_flops_per_pair > 0) /* eager: two products and the scores in memory */
+    if (is_eager(job, layer)) /* two products and the scores in memory */
         return flops / (job->device.flops_per_s * constants(job)->gemm_efficiency * 0.7) +
                EAGER_BYTES_PER_PAIR * (double)model->heads * pairs / memory_rate(job);
     return flops / rate;
@@ -166,7 +176,7 @@ elementwise_seconds(const ZpJob *job, const ZpModelLayer *layer, const Products 
     const ZpCalibration *c = constants(job);
     double bytes = (double)layer->traffic_bytes_per_token - products->io_bytes;
     double factor = backward ? c->elementwise_backward : 1.0;
-    if (layer->kind == ZP_LAYER_HEAD && layer->logits_bytes_per_token > 0) {
+    if (layer->kind == ZP_LAYER_HEAD && layer->flops_per_token > 0) {
         bytes = c->loss_bytes_per_logit * (double)job->model->vocabulary;
         factor = backward ? 2.0 / 3.0 : 1.0 / 3.0;
     }
@@ -183,6 +193,34 @@ ends_block(const ZpJob *job, const ZpModelLayer *layer)
            zp_model_layer(job->model, next)->block != layer->block;
 }
 
+static double
+share_of(gint64 part, gint64 whole)
+{
+    return whole > 0 ? (double)part / (double)whole : 0.0;
+}
+
+/* What a selective policy repeats: its share of the products, the core or not, and elementwise
+ * kernels where anything but the core's scores is brought back. */
+static ZpCostParts
+selective_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *products,
+                double tokens, double pairs)
+{
+    if (layer->activation == ZP_MODEL_NONE)
+        return (ZpCostParts){0};
+    const ZpModelBytes *back = &zp_model_activation(job->model, layer->activation)
+                                    ->policies[ZP_CHECKPOINTING_SELECTIVE]
+                                    .recomputed;
+    ZpCostParts parts = {
+        .products = share_of(layer->selective_flops_per_token, layer->flops_per_token) *
+                    products_seconds(job, products, tokens, FALSE, products->count),
+        .attention = share_of(layer->selective_flops_per_pair, layer->flops_per_pair) *
+                     attention_seconds(job, layer, pairs),
+    };
+    if (back->bytes_per_token > 0)
+        parts.elementwise = elementwise_seconds(job, layer, products, tokens, FALSE);
+    return parts;
+}
+
 static ZpCostParts
 recompute_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *products,
                 double tokens, double pairs)
@@ -190,9 +228,7 @@ recompute_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *pro
     const ZpCalibration *c = constants(job);
     double share = c->recompute_share;
     if (job->training.checkpointing == ZP_CHECKPOINTING_SELECTIVE)
-        return (ZpCostParts){.attention = layer->selective_flops_per_pair > 0
-                                              ? attention_seconds(job, layer, pairs)
-                                              : 0.0};
+        return selective_parts(job, layer, products, tokens, pairs);
     int n = products->count;
     if (c->recompute_stops_early && n > 1 && ends_block(job, layer))
         n--;

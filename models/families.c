@@ -48,13 +48,14 @@ static const struct {
     int n_words; /* before the text, the verb not counted; 0: all words are symbols */
     gboolean has_symbol;
 } verbs[] = {
-    {"read", ZP_FAMILY_READ, 2, TRUE},       {"match", ZP_FAMILY_MATCH, 2, TRUE},
-    {"list", ZP_FAMILY_LIST, 2, TRUE},       {"count", ZP_FAMILY_COUNT, 2, TRUE},
-    {"need", ZP_FAMILY_NEED, 0, TRUE},       {"drop", ZP_FAMILY_DROP, 0, TRUE},
-    {"missing", ZP_FAMILY_MISSING, 2, TRUE}, {"default", ZP_FAMILY_DEFAULT, 2, TRUE},
-    {"fix", ZP_FAMILY_FIX, 2, TRUE},         {"each", ZP_FAMILY_EACH, 2, TRUE},
-    {"demand", ZP_FAMILY_DEMAND, 1, FALSE},  {"refuse", ZP_FAMILY_REFUSE, 1, FALSE},
-    {"note", ZP_FAMILY_NOTE, 1, FALSE},      {"choose", ZP_FAMILY_CHOOSE, 1, FALSE},
+    {"read", ZP_FAMILY_READ, 2, TRUE},         {"match", ZP_FAMILY_MATCH, 2, TRUE},
+    {"positive", ZP_FAMILY_POSITIVE, 2, TRUE}, {"word", ZP_FAMILY_WORD, 2, TRUE},
+    {"list", ZP_FAMILY_LIST, 2, TRUE},         {"count", ZP_FAMILY_COUNT, 2, TRUE},
+    {"need", ZP_FAMILY_NEED, 0, TRUE},         {"drop", ZP_FAMILY_DROP, 0, TRUE},
+    {"missing", ZP_FAMILY_MISSING, 2, TRUE},   {"default", ZP_FAMILY_DEFAULT, 2, TRUE},
+    {"fix", ZP_FAMILY_FIX, 2, TRUE},           {"each", ZP_FAMILY_EACH, 2, TRUE},
+    {"demand", ZP_FAMILY_DEMAND, 1, FALSE},    {"refuse", ZP_FAMILY_REFUSE, 1, FALSE},
+    {"note", ZP_FAMILY_NOTE, 1, FALSE},        {"choose", ZP_FAMILY_CHOOSE, 1, FALSE},
 };
 
 static void

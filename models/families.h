@@ -11,6 +11,10 @@
  *   within KEY           the keys are looked for in the object at KEY first (not dotted ones)
  *   missing S EXPR       when none of S's keys is there at all: a null is not missing
  *   match S KEY GLOB     S is 1 where the string at KEY matches, else 0; unset where KEY is absent
+ *   positive S KEY|KEY...   S is 1 where the number at the first KEY present and not null is above
+ *                        0, else 0; unset where there is none
+ *   word S KEY|KEY GLOB=N...   S is the N of the first GLOB that matches the string at the first KEY
+ *                        present; unset where none does
  *   list S KEY           S is 1 in the blocks listed in the array at KEY; has_S is 1 where there
  *                        is such an array
  *   count S KEY          S is how many entries the array or object at KEY has
@@ -25,7 +29,7 @@
  *   drop S...            takes back the need of the family it is like
  * What `like OTHER` brings comes after the family's own statements and gives way to them: titles
  * and types are not inherited, and a read, match, need, fix or each of a symbol the family has
- * itself is left out. */
+ * itself is left out (positive and word likewise). */
 #pragma once
 
 #include "models/families_expression.h"
@@ -34,6 +38,8 @@
 typedef enum {
     ZP_FAMILY_READ,
     ZP_FAMILY_MATCH,
+    ZP_FAMILY_POSITIVE,
+    ZP_FAMILY_WORD,
     ZP_FAMILY_LIST,
     ZP_FAMILY_COUNT,
     ZP_FAMILY_NEED,

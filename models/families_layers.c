@@ -62,6 +62,7 @@ add_facts(ZpTreeLayer *sum, const ZpTreeLayer *part)
     sum->inner_width += part->inner_width;
     sum->expert_inner_width += part->expert_inner_width;
     sum->chosen_experts = MAX(sum->chosen_experts, part->chosen_experts);
+    sum->experts = MAX(sum->experts, part->experts);
     sum->expert_matrix_elements += part->expert_matrix_elements;
     sum->matrix_elements += part->matrix_elements;
     sum->active_elements += part->active_elements;

@@ -125,8 +125,10 @@ add_parameter(Expander *expander, const ZpTemplateParameter *spec, gint32 module
     if (spec->use == ZP_TEMPLATE_MATRIX)
         accumulate(expander, expert ? &facts->expert_matrix_elements : &facts->matrix_elements,
                    used);
-    if (expert)
+    if (expert) {
         facts->chosen_experts = symbol(expander, expander->chosen_symbol);
+        facts->experts = symbol(expander, expander->experts_symbol);
+    }
     if (spec->use == ZP_TEMPLATE_TABLE && !tie)
         accumulate(expander, &facts->table_elements, parameter.elements);
 }

@@ -11,6 +11,7 @@ typedef struct {
     gint64 inner_width;                        /* of the MLP, the dense part and shared experts */
     gint64 expert_inner_width;                 /* of the chosen experts together */
     gint64 chosen_experts;                     /* a token goes to so many experts; 0: no mixture */
+    gint64 experts;                            /* of the mixture */
     gint64 latent_width;                       /* other norms (query, key, latent) */
     gint64 matrix_elements;                    /* used by one token, without experts */
     gint64 expert_matrix_elements;             /* of the chosen experts */

@@ -13,6 +13,15 @@ typedef enum {
     ZP_CHECKPOINTING_FULL
 } ZpCheckpointing;
 
+/* What ZP_CHECKPOINTING_SELECTIVE keeps. */
+typedef enum {
+    ZP_SELECTIVE_ATTENTION_CORE, /* Megatron-LM: all but the core's scores, which are recomputed */
+    ZP_SELECTIVE_ATTENTION,      /* outputs of fused attention and the block's input */
+    ZP_SELECTIVE_PRODUCTS,       /* outputs of matrix products */
+    ZP_SELECTIVE_PRODUCTS_AND_ATTENTION,
+    ZP_SELECTIVE_EVERY_SECOND_PRODUCT, /* and attention: torchtitan's "op" */
+} ZpSelective;
+
 typedef enum {
     ZP_WRAP_SUBLAYER, /* attention and MLP of each block apart */
     ZP_WRAP_BLOCK,    /* n blocks a unit (wrap_blocks) */
@@ -34,6 +43,7 @@ typedef struct {
 typedef struct {
     gint64 micro_batch, sequence, accumulation;
     ZpCheckpointing checkpointing;
+    ZpSelective selective; /* as the model's activations were built */
 } ZpTraining;
 
 typedef struct {

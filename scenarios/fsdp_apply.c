@@ -135,6 +135,8 @@ zp_fsdp_apply_job(const ZpFsdpConfig *config, ZpFsdp *settings, ZpJob *job, GErr
         config->checkpoint == ZP_FSDP_CHECKPOINT_NONE   ? ZP_CHECKPOINTING_NONE
         : config->checkpoint == ZP_FSDP_CHECKPOINT_FULL ? ZP_CHECKPOINTING_FULL
                                                         : ZP_CHECKPOINTING_SELECTIVE;
+    if (config->checkpoint == ZP_FSDP_CHECKPOINT_OP)
+        job->training.selective = ZP_SELECTIVE_EVERY_SECOND_PRODUCT;
     if (config->micro_batch > 0)
         job->training.micro_batch = config->micro_batch;
     if (config->accumulation > 0)

@@ -84,24 +84,33 @@ read_number(const Reader *reader, const char *key, JsonNode *node, gint64 *value
     return TRUE;
 }
 
-/* The first key that is there and not null decides. */
-static void
-read_symbol(const Reader *reader, const ZpFamilyStatement *statement)
+/* The first key of the statement that is there and not null; NULL: none. */
+static JsonNode *
+find_first(const Reader *reader, const ZpFamilyStatement *statement, char **found)
 {
-    g_auto(GStrv) keys = g_strsplit(statement->argument, "|", -1);
-    for (gsize i = 0; keys[i]; i++) {
-        JsonNode *node = find_node(reader->reading, keys[i]);
-        gint64 value;
+    g_auto(GStrv) names = g_strsplit(statement->argument, "|", -1);
+    for (gsize i = 0; names[i]; i++) {
+        JsonNode *node = find_node(reader->reading, names[i]);
         if (node == NULL)
             continue;
         if (JSON_NODE_HOLDS_NULL(node)) {
             zp_symbols_set_null(reader->reading->symbols, statement->symbol);
             continue;
         }
-        if (read_number(reader, keys[i], node, &value))
-            zp_symbols_set(reader->reading->symbols, statement->symbol, value);
-        return;
+        *found = g_strdup(names[i]);
+        return node;
     }
+    return NULL;
+}
+
+static void
+read_symbol(const Reader *reader, const ZpFamilyStatement *statement)
+{
+    g_autofree char *key = NULL;
+    JsonNode *node = find_first(reader, statement, &key);
+    gint64 value;
+    if (node != NULL && read_number(reader, key, node, &value))
+        zp_symbols_set(reader->reading->symbols, statement->symbol, value);
 }
 
 static gboolean
@@ -125,6 +134,43 @@ match_symbol(const Reader *reader, const ZpFamilyStatement *statement)
     if (node && !JSON_NODE_HOLDS_NULL(node))
         zp_symbols_set(reader->reading->symbols, statement->symbol,
                        node_matches(node, statement->text));
+}
+
+static void
+read_positive(const Reader *reader, const ZpFamilyStatement *statement)
+{
+    g_autofree char *key = NULL;
+    JsonNode *node = find_first(reader, statement, &key);
+    if (node == NULL)
+        return;
+    GType type = JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_INVALID;
+    if (type != G_TYPE_INT64 && type != G_TYPE_DOUBLE) {
+        complain(reader, key, " must be a number");
+        return;
+    }
+    double number = json_node_get_double(node);
+    if (!(number >= 0))
+        complain(reader, key, " = %g must not be negative", number);
+    else
+        zp_symbols_set(reader->reading->symbols, statement->symbol, number > 0);
+}
+
+static void
+read_word(const Reader *reader, const ZpFamilyStatement *statement)
+{
+    g_autofree char *key = NULL;
+    JsonNode *node = find_first(reader, statement, &key);
+    g_auto(GStrv) choices = g_strsplit(statement->text, " ", -1);
+    for (gsize i = 0; node && choices[i]; i++) {
+        char *value = strchr(choices[i], '=');
+        g_assert(value != NULL);
+        *value = '\0';
+        if (!node_matches(node, choices[i]))
+            continue;
+        zp_symbols_set(reader->reading->symbols, statement->symbol,
+                       g_ascii_strtoll(value + 1, NULL, 10));
+        return;
+    }
 }
 
 static void
@@ -197,6 +243,10 @@ read_statement(const Reader *reader, const ZpFamilyStatement *statement)
         read_symbol(reader, statement);
     else if (statement->verb == ZP_FAMILY_MATCH)
         match_symbol(reader, statement);
+    else if (statement->verb == ZP_FAMILY_POSITIVE)
+        read_positive(reader, statement);
+    else if (statement->verb == ZP_FAMILY_WORD)
+        read_word(reader, statement);
     else if (statement->verb == ZP_FAMILY_LIST)
         read_list(reader, statement);
     else if (statement->verb == ZP_FAMILY_COUNT)

@@ -26,6 +26,7 @@ static const ZpImportSettingsRow rows[] = {
     FSDP(SEQUENCE, "seq_len"),
     BOTH(ACCUMULATION, ACCUMULATION_STEPS, "gradient_accumulation_steps", "global_batch_size"),
     FSDP(CHECKPOINTING, "activation_checkpointing", "mode", "gradient_checkpointing"),
+    FSDP(SELECTIVE, "selective_ac_option", "mode"),
 
     ALWAYS(PARAMETER, BF16_ENABLED, "dtype", FORMATS),
     ALWAYS(GRADIENT, BF16_ENABLED, FORMATS),

@@ -112,6 +112,7 @@ derive_precision(ZpScenarioResolve *resolve)
     zp_scenario_resolve_put(resolve, ZP_KEY_REDUCE, integer_of(resolve, ZP_KEY_GRADIENT), NULL);
     ZpDtype gathered = (ZpDtype)integer_of(resolve, ZP_KEY_GATHERED);
     gboolean computes = zp_dtype_bits(gathered) >= 16 || gathered == ZP_DTYPE_FP8;
+    computes = computes && integer_of(resolve, ZP_KEY_AUTOCAST) == 0;
     zp_scenario_resolve_put(resolve, ZP_KEY_COMPUTE, computes ? gathered : ZP_DTYPE_BF16, NULL);
     if (resolve->optimizer == NULL)
         return;

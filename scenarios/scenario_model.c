@@ -9,9 +9,19 @@
 static ZpArchitectureOptions
 options_of(const ZpScenarioState *state)
 {
+    gint64 chunks = zp_scenario_state_integer(state, ZP_KEY_LOSS_CHUNKS);
     return (ZpArchitectureOptions){
         .compute = (ZpDtype)zp_scenario_state_integer(state, ZP_KEY_COMPUTE),
+        .autocast = (gboolean)zp_scenario_state_integer(state, ZP_KEY_AUTOCAST),
         .attention = (ZpAttentionImpl)zp_scenario_state_integer(state, ZP_KEY_ATTENTION),
+        .fused_norms = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_NORM_KERNEL),
+        .dropout = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_DROPOUT),
+        .attention_dropout = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_ATTENTION_DROPOUT),
+        .grouped_experts = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_EXPERTS),
+        .loss = (gint32)zp_scenario_state_integer(state, ZP_KEY_LOSS),
+        .loss_chunks = (gint32)chunks,
+        .selective = (ZpSelective)zp_scenario_state_integer(state, ZP_KEY_SELECTIVE),
+        .reentrant = (gboolean)zp_scenario_state_integer(state, ZP_KEY_REENTRANT),
         .causal = (gboolean)zp_scenario_state_integer(state, ZP_KEY_CAUSAL),
         .expert_imbalance = state->effective[ZP_KEY_EXPERT_IMBALANCE].value.real,
     };
@@ -203,11 +213,34 @@ adapt(ZpScenarioResolve *resolve, ZpModel *model)
     return FALSE;
 }
 
+/* Settings that are legal and change nothing. */
+static void
+warn_idle(ZpScenarioResolve *resolve)
+{
+    gint64 checkpointing = zp_scenario_state_integer(resolve->state, ZP_KEY_CHECKPOINTING);
+    gint64 loss = zp_scenario_state_integer(resolve->state, ZP_KEY_LOSS);
+    const struct {
+        ZpSchemaId key;
+        gboolean works;
+        const char *where;
+    } rules[] = {
+        {ZP_KEY_SELECTIVE, checkpointing == ZP_CHECKPOINTING_SELECTIVE,
+         "under checkpointing = selective"},
+        {ZP_KEY_REENTRANT, checkpointing == ZP_CHECKPOINTING_FULL, "under checkpointing = full"},
+        {ZP_KEY_LOSS_CHUNKS, loss >= ZP_ARCHITECTURE_LOSS(ZP_LOSS_CHUNKS), "with a chunked loss"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rules); i++)
+        if (!rules[i].works && zp_scenario_resolve_written(resolve, rules[i].key))
+            zp_scenario_resolve_warn(resolve, rules[i].key, "has an effect %s only",
+                                     rules[i].where);
+}
+
 void
 zp_scenario_build_model(ZpScenarioResolve *resolve)
 {
     g_autoptr(GError) error = NULL;
     ZpSchemaId about = ZP_KEY_TOTAL_PARAMETERS;
+    warn_idle(resolve);
     if (same_model(resolve)) {
         resolve->state->model = resolve->base->state->model;
         g_atomic_ref_count_inc(&resolve->state->model->references);

@@ -1,8 +1,8 @@
 /* The table itself.  Defaults that stand for measurements say so in their help; `zeropeak list`
  * shows the catalogue's sources. */
-#include "models/architecture.h"
 #include "scenarios/scenario.h"
 #include "scenarios/schema.h"
+#include "scenarios/schema_choices.h"
 #include "scenarios/schema_frameworks.h"
 
 #define ROW(id_, section_, key_, ...) \
@@ -36,89 +36,6 @@
 #define MAX_DIMENSION ((gint64)1 << 32)
 #define MAX_LAYERS ZP_SCENARIO_MAX_LAYERS
 #define MAX_ELEMENTS ZP_SCENARIO_MAX_ELEMENTS
-
-static const ZpSchemaChoice norms[] = {
-    {"rmsnorm", FALSE, "a weight, no bias"},
-    {"layernorm", TRUE, "a weight and a bias"},
-    {0},
-};
-static const ZpSchemaChoice attentions[] = {
-    {"flash", ZP_ATTENTION_FLASH, "fused: no scores are kept"},
-    {"eager", ZP_ATTENTION_EAGER, "scores and their softmax are kept, quadratic in the sequence"},
-    {0},
-};
-static const ZpSchemaChoice checkpointings[] = {
-    {"none", ZP_CHECKPOINTING_NONE, "all activations are kept"},
-    {"selective", ZP_CHECKPOINTING_SELECTIVE, "the attention core is recomputed"},
-    {"full", ZP_CHECKPOINTING_FULL, "only the inputs of blocks are kept"},
-    {0},
-};
-static const ZpSchemaChoice allocators[] = {
-    {"none", ZP_ALLOCATOR_NONE, "not modelled: what is allocated decides"},
-    {"caching", ZP_ALLOCATOR_CACHING, "PyTorch's CUDA allocator with its default segments"},
-    {"expandable", ZP_ALLOCATOR_EXPANDABLE, "the same with expandable_segments:True"},
-    {0},
-};
-static const ZpSchemaChoice wraps[] = {
-    {"sublayer", ZP_WRAP_SUBLAYER, "attention and MLP of each block apart"},
-    {"block", ZP_WRAP_BLOCK, "wrap_blocks blocks a unit"},
-    {"size", ZP_WRAP_SIZE, "a unit closes when it holds wrap_elements or more"},
-    {"model", ZP_WRAP_MODEL, "one unit"},
-    {0},
-};
-static const ZpSchemaChoice outers[] = {
-    {"own", ZP_OUTER_OWN, "embedding and head (with the final norm) are units of their own"},
-    {"root", ZP_OUTER_ROOT, "one unit, gathered from first to last use"},
-    {0},
-};
-
-static const ZpSchemaChoice collectives[] = {
-    {"simple", ZP_COLLECTIVES_SIMPLE, "latency and bytes over bandwidth, from the keys above"},
-    {"fitted", ZP_COLLECTIVES_FITTED,
-     "one formula fitted to all public measurements; the keys above give bandwidths alone"},
-    {"measured", ZP_COLLECTIVES_MEASURED,
-     "the GPU's measured tables where there are any, else fitted"},
-    {0},
-};
-static const ZpSchemaChoice algorithms[] = {
-    {"nccl", ZP_ALGORITHM_AUTO, "what NCCL picks"},
-    {"ring", ZP_ALGORITHM_RING, "rings"},
-    {"tree", ZP_ALGORITHM_TREE, "trees (all-reduce)"},
-    {"nvls", ZP_ALGORITHM_NVLS, "in the switch of a node (all-reduce)"},
-    {"hierarchical", ZP_ALGORITHM_HIERARCHICAL, "inside nodes, then between them"},
-    {0},
-};
-static const ZpSchemaChoice ds_devices[] = {
-    {"none", ZP_DS_NOWHERE, "on the device"},
-    {"cpu", ZP_DS_CPU, "in host memory"},
-    {"nvme", ZP_DS_NVME, "on NVMe (stage 3)"},
-    {0},
-};
-static const ZpSchemaChoice ds_adams[] = {
-    {"default", ZP_DS_DEFAULT_ADAM, "fused on the device, CPU Adam when offloaded"},
-    {"fused", ZP_DS_FUSED_ADAM, "FusedAdam: no temporaries"},
-    {"torch", ZP_DS_TORCH_ADAM, "torch.optim.AdamW, one tensor at a time"},
-    {"cpu", ZP_DS_CPU_ADAM, "DeepSpeedCPUAdam"},
-    {0},
-};
-static const ZpSchemaChoice fs_optimizers[] = {
-    {"foreach", ZP_FSDP_OPTIMIZER_FOREACH, "PyTorch's choice on a GPU: a list of temporaries"},
-    {"fused", ZP_FSDP_OPTIMIZER_FUSED, "no temporaries"},
-    {"forloop", ZP_FSDP_OPTIMIZER_FORLOOP, "temporaries of one parameter at a time"},
-    {0},
-};
-static const ZpSchemaChoice fs_choices[] = {
-    {"default", ZP_FSDP_AUTO, "as PyTorch or the stage has it"},
-    {"no", ZP_FSDP_NO, "no"},
-    {"yes", ZP_FSDP_YES, "yes"},
-    {0},
-};
-static const ZpSchemaChoice fs_prefetches[] = {
-    {"pre", ZP_FSDP_PREFETCH_PRE, "before a unit's backward (BACKWARD_PRE)"},
-    {"post", ZP_FSDP_PREFETCH_POST, "after it (BACKWARD_POST)"},
-    {"none", ZP_FSDP_PREFETCH_NONE, "never"},
-    {0},
-};
 
 static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROW(NAME, "scenario", "name", TEXT, AUTO("the file's name without its ending"),
@@ -172,8 +89,17 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("Normalisations in a block: 1, 2 or 4", "2")),
     ROW(FINAL_NORM, "model", "final_norm", BOOL, BY("true"), SHAPES,
         MEANS("A normalisation before the head", "true")),
-    ROW(ATTENTION, "model", "attention", ENUM(attentions), BY("flash"), SHAPES,
+    ROW(ATTENTION, "model", "attention", ENUM(attentions), BY("default"), SHAPES,
         MEANS("Implementation of attention", "flash")),
+    ROW(NORM_KERNEL, "model", "norm_kernel", ENUM(norm_kernels), BY("default"), SHAPES,
+        MEANS("How RMS norms are computed (LayerNorm is one kernel)", "fused")),
+    ROW(DROPOUT, "model", "dropout", ENUM(traits), BY("default"), SHAPES,
+        MEANS("Masks after embedding, attention and MLP are kept", "no")),
+    ROW(ATTENTION_DROPOUT, "model", "attention_dropout", ENUM(traits), BY("default"), SHAPES,
+        MEANS("Dropout of attention's probabilities; eager attention keeps a mask and a copy",
+              "no")),
+    ROW(EXPERTS, "model", "experts", ENUM(experts), BY("default"), SHAPES,
+        MEANS("How a mixture's experts are computed", "loop")),
     ROW(CAUSAL, "model", "causal", BOOL, BY("true"), SHAPES,
         MEANS("A token attends to earlier ones only: half of the pairs", "true")),
     ROW(EXPERT_IMBALANCE, "model", "expert_imbalance", RATIO(1, 1e6), BY("1"), SHAPES,
@@ -209,6 +135,19 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROW(CHECKPOINTING, "training", "checkpointing", ENUM(checkpointings), BY("none"),
         TO(training.checkpointing),
         MEANS("Which activations are recomputed in backward instead of kept", "full")),
+    ROW(SELECTIVE, "training", "selective", ENUM(selectives), BY("attention_core"), SHAPES,
+        TO(training.selective),
+        MEANS("What checkpointing = selective keeps", "every_second_product")),
+    ROW(REENTRANT, "training", "reentrant", BOOL, BY("false"), SHAPES,
+        MEANS("Full checkpointing is torch's reentrant variant (use_reentrant = True)", "true")),
+    ROW(AUTOCAST, "training", "autocast", BOOL, BY("false"), SHAPES,
+        MEANS("torch.autocast: fp32 parameters and residual stream, 16-bit products and copies of "
+              "the weights they use",
+              "true")),
+    ROW(LOSS, "training", "loss", ENUM(losses), BY("default"), SHAPES,
+        MEANS("How the loss takes the logits: what of them is copied and kept", "raw")),
+    ROW(LOSS_CHUNKS, "training", "loss_chunks", COUNT("chunks", 1, 64), BY("8"), SHAPES,
+        MEANS("Chunks of a chunked loss", "8")),
 
     ROW(PARAMETER, "precision", "parameter", DTYPE(STORED), BY("bf16"), TO(precision.parameter),
         MEANS("Format of the parameters that a rank keeps", "bf16")),
@@ -220,7 +159,7 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROW(REDUCE, "precision", "reduce", DTYPE(FLOATS & ~BIT(TF32)), AUTO("same as gradient"),
         TO(precision.reduce), MEANS("Format in which gradients are reduced between ranks", "fp32")),
     ROW(COMPUTE, "precision", "compute", DTYPE(FLOATS | BIT(FP8)),
-        AUTO("same as gathered; bf16 below 8 bits and for integers"), SHAPES,
+        AUTO("same as gathered; bf16 below 8 bits, for integers and with autocast"), SHAPES,
         MEANS("Format of matrix products and activations", "bf16")),
     ROW(MASTER, "precision", "master",
         DTYPE(BIT(NONE) | BIT(FP64) | BIT(FP32) | BIT(BF16) | BIT(FP16)),

@@ -111,6 +111,13 @@ test_titan(void)
     g_assert_cmpint(job->precision.gathered, ==, ZP_DTYPE_BF16);
     g_assert_cmpint(job->precision.reduce, ==, ZP_DTYPE_FP32);
     g_assert_cmpint(job->zero.outer, ==, ZP_OUTER_OWN);
+    g_assert_cmpint(job->training.selective, ==, ZP_SELECTIVE_ATTENTION_CORE);
+    g_assert_true(apply(&fixture, ZP_FSDP_TORCHTITAN,
+                        "[activation_checkpoint]\nmode = 'selective'\n"
+                        "selective_ac_option = 'op'\n",
+                        &error));
+    g_assert_cmpint(job->training.checkpointing, ==, ZP_CHECKPOINTING_SELECTIVE);
+    g_assert_cmpint(job->training.selective, ==, ZP_SELECTIVE_EVERY_SECOND_PRODUCT);
     fixture_clear(&fixture);
 }
 

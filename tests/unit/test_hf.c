@@ -2,6 +2,7 @@
 #include "models/adapters.h"
 #include "models/families.h"
 #include "models/families_template.h"
+#include "models/job.h"
 #include "scenarios/hf_config.h"
 #include "scenarios/hf_scan.h"
 
@@ -40,6 +41,32 @@ elements(const char *json)
 {
     g_autoptr(ZpModel) model = parse(json);
     return model->n_elements;
+}
+
+/* What `n` layers keep together. */
+static ZpModelBytes
+block_kept(const ZpModel *model, gint32 first, gint32 n)
+{
+    ZpModelBytes sum = {0};
+    for (gint32 l = first; l < first + n; l++) {
+        const ZpModelActivation *activation =
+            zp_model_activation(model, zp_model_layer(model, l)->activation);
+        sum.bytes_per_token += activation->policies[ZP_CHECKPOINTING_NONE].kept.bytes_per_token;
+        sum.bytes_per_pair += activation->policies[ZP_CHECKPOINTING_NONE].kept.bytes_per_pair;
+    }
+    return sum;
+}
+
+static ZpModel *
+load(const char *file, ZpAttentionImpl attention)
+{
+    ZpArchitectureOptions own = options;
+    own.attention = attention;
+    g_autofree char *path = g_strdup_printf("%s/tests/reference/hf/%s.json", ZP_SOURCE_DIR, file);
+    g_autoptr(GError) error = NULL;
+    ZpModel *model = zp_hf_load(path, &own, NULL, &error);
+    g_assert_no_error(error);
+    return model;
 }
 
 static const ZpModelParameter *
@@ -205,6 +232,14 @@ test_mixture_on_some_blocks(void)
     const ZpModelLayer *mixture = zp_model_layer(model, 4);
     g_assert_cmpstr(mixture->name, ==, "block.1.mlp");
     g_assert_cmpint(mixture->flops_per_token, ==, 2L * (2L * expert + 8L * 64));
+    /* Dense and mixed MLPs keep different things, and each what its like keeps. */
+    const ZpModelLayer *dense = zp_model_layer(model, 2);
+    g_assert_cmpint(dense->activation, !=, mixture->activation);
+    g_assert_cmpint(dense->activation, ==, zp_model_layer(model, 6)->activation);
+    g_assert_cmpint(mixture->activation, ==, zp_model_layer(model, 8)->activation);
+    gint64 difference =
+        block_kept(model, 4, 1).bytes_per_token - block_kept(model, 2, 1).bytes_per_token;
+    g_assert_cmpint(difference, ==, 2L * (6L * 64 + 8L * 32 + 30) + 4L * 8 + 4 - 8L * 128);
 }
 
 static void
@@ -222,10 +257,40 @@ test_expert_imbalance(void)
     g_assert_cmpint(zp_model_layer(busy, 2)->flops_per_token -
                         zp_model_layer(even, 2)->flops_per_token,
                     ==, 2L * chosen);
-    g_assert_cmpint(zp_model_layer(busy, 2)->kept_bytes_per_token, >,
-                    zp_model_layer(even, 2)->kept_bytes_per_token);
+    /* Twice the rows of the experts: k (6 h + 8 f + 30) once more. */
+    g_assert_cmpint(block_kept(busy, 1, 2).bytes_per_token - block_kept(even, 1, 2).bytes_per_token,
+                    ==, 2L * (6L * 64 + 8L * 128 + 30));
     g_assert_cmpint(zp_model_layer(busy, 1)->flops_per_token, ==,
                     zp_model_layer(even, 1)->flops_per_token);
+}
+
+/* Each layer that computes has an activation; a block's input is kept once under full
+ * checkpointing. */
+static void
+assert_activations(const ZpModel *model, const char *name)
+{
+    gint32 block = ZP_MODEL_NONE, inputs = 1;
+    for (gint32 l = 0; l < (gint32)model->layers->len; l++) {
+        const ZpModelLayer *layer = zp_model_layer(model, l);
+        if (layer->activation == ZP_MODEL_NONE) {
+            if (layer->elements > 0 || layer->flops_per_token > 0)
+                g_test_fail_printf("%s: %s has no activation", name, layer->name);
+            continue;
+        }
+        const ZpModelPolicyBytes *policies =
+            zp_model_activation(model, layer->activation)->policies;
+        const ZpModelPolicyBytes *full = &policies[ZP_CHECKPOINTING_FULL];
+        g_assert_cmpint(zp_model_peak_at(&policies[ZP_CHECKPOINTING_NONE].forward, 2, 64), >=, 0);
+        g_assert_cmpint(zp_model_peak_at(&policies[ZP_CHECKPOINTING_NONE].backward, 2, 64), >, 0);
+        g_assert_cmpint(full->kept.bytes_per_token + full->recomputed.bytes_per_token, >, 0);
+        if (layer->block == ZP_MODEL_NONE)
+            continue;
+        if (layer->block != block)
+            g_assert_cmpint(inputs, ==, 1);
+        inputs = (layer->block == block ? inputs : 0) + (full->kept.bytes_per_token > 0);
+        block = layer->block;
+    }
+    g_assert_cmpint(inputs, ==, 1);
 }
 
 /* Every parameter of every family has a layer, and layers and blocks are in forward order. */
@@ -254,9 +319,9 @@ test_reference_models_are_whole(void)
                 continue;
             g_assert_cmpint(layer->block, >=, block);
             n_blocks += layer->block != block;
-            g_assert_true((layer->input_bytes_per_token > 0) == (layer->block != block));
             block = layer->block;
         }
+        assert_activations(model, name);
         g_assert_cmpint(n_blocks, ==, model->n_blocks);
         n++;
     }
@@ -298,6 +363,12 @@ test_lora(void)
     g_assert_cmpint(zp_model_layer(model, 1)->flops_per_token -
                         zp_model_layer(plain, 1)->flops_per_token,
                     ==, 2L * each);
+    /* Two adapters of rank 8 in 16 bits; the MLPs have none and share what they had. */
+    g_assert_cmpint(block_kept(model, 1, 1).bytes_per_token -
+                        block_kept(plain, 1, 1).bytes_per_token,
+                    ==, 2L * 8 * 2);
+    g_assert_cmpint(zp_model_layer(model, 1)->activation, ==, zp_model_layer(model, 5)->activation);
+    g_assert_cmpint(zp_model_layer(model, 2)->activation, ==, zp_model_layer(plain, 2)->activation);
     for (gint32 m = 0; m < (gint32)model->modules->len; m++) {
         const ZpModelModule *module = zp_model_module(model, m);
         g_assert_cmpint(module->parent, <, m);
@@ -324,7 +395,7 @@ test_lora_refusals(void)
     g_assert_cmpint(model->n_trainable_elements, ==, before);
 }
 
-/* What one block keeps, in units of 2h, against the working set measured per layer on six models
+/* What one block keeps, in units of 2h, against the working set measured per layer on models
  * (stas00/ml-engineering, activation tables): ours lacks 3.5 units of temporaries, and is within 5%
  * with them. */
 static void
@@ -338,16 +409,80 @@ test_measured_activations(void)
         {"qwen3-4b", 38},   {"gemma-2b", 48},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *path =
-            g_strdup_printf("%s/tests/reference/hf/%s.json", ZP_SOURCE_DIR, cases[i].file);
-        g_autoptr(ZpModel) model = zp_hf_load(path, &options, NULL, NULL);
-        g_assert_nonnull(model);
-        gint64 kept = zp_model_layer(model, 1)->kept_bytes_per_token +
-                      zp_model_layer(model, 2)->kept_bytes_per_token;
+        g_autoptr(ZpModel) model = load(cases[i].file, ZP_ATTENTION_FLASH);
+        gint64 kept = block_kept(model, 1, 2).bytes_per_token;
         double units = (double)kept / (2.0 * (double)model->hidden) + 3.5;
         g_test_message("%s: %.2f units, measured %.1f", cases[i].file, units, cases[i].measured);
         g_assert_cmpfloat_with_epsilon(units, cases[i].measured, 0.05 * cases[i].measured);
     }
+}
+
+/* T5 is eager whatever is asked for: unscaled attention with a position bias has no kernel. */
+static void
+test_t5_activations(void)
+{
+    const gint64 h = 1024, q = 4096, f = 16384, heads = 32;
+    g_autoptr(ZpModel) model = load("t5-3b", ZP_ATTENTION_FLASH);
+    ZpModelBytes encoder = block_kept(model, 1, 2);
+    g_assert_cmpint(encoder.bytes_per_token, ==, 22 * h + 8 * q + 5 * f + 8);
+    g_assert_cmpint(encoder.bytes_per_pair, ==, 7 * heads);
+    gint32 last = (gint32)model->layers->len - 2 - 3; /* before the last norm and the head */
+    g_assert_cmpstr(zp_model_layer(model, last)->name, ==, "block.47.attention");
+    ZpModelBytes decoder = block_kept(model, last, 3);
+    g_assert_cmpint(decoder.bytes_per_token, ==, 33 * h + 16 * q + 5 * f + 12);
+    g_assert_cmpint(decoder.bytes_per_pair, ==, 14 * heads);
+    /* 9 f with a GELU of one kernel; gelu_new keeps 6 more. */
+    g_autoptr(ZpModel) gated = load("flan-t5-large", ZP_ATTENTION_FLASH);
+    g_assert_cmpint(block_kept(gated, 1, 2).bytes_per_token, ==,
+                    22 * h + 8 * 1024L + 15 * 2816L + 8);
+    /* Logits go as they are into the loss. */
+    gint64 head = block_kept(model, (gint32)model->layers->len - 1, 1).bytes_per_token;
+    g_assert_cmpint(head / 32128, ==, 2);
+}
+
+static void
+test_other_activations(void)
+{
+    g_autoptr(ZpModel) bert = load("bert-base-uncased", ZP_ATTENTION_FLASH);
+    g_assert_cmpint(block_kept(bert, 1, 2).bytes_per_token, ==,
+                    18L * 768 + 4L * 3072 + 4L * 12 + 16);
+    g_autoptr(ZpModel) eager = load("bert-base-uncased", ZP_ATTENTION_EAGER);
+    g_assert_cmpint(block_kept(eager, 1, 2).bytes_per_token, ==, 18L * 768 + 4L * 3072 + 16);
+    g_assert_cmpint(block_kept(eager, 1, 2).bytes_per_pair, ==, 5L * 12);
+    /* GPT-J: no dropout, gelu_new; its own attention is eager. */
+    const gint64 h = 4096;
+    g_autoptr(ZpModel) fused = load("gpt-j-6b", ZP_ATTENTION_FLASH);
+    g_assert_cmpint(block_kept(fused, 1, 2).bytes_per_token, ==,
+                    4 * h + 8 * h + 10 * 4 * h + 4L * 16 + 8);
+    g_autoptr(ZpModel) own = load("gpt-j-6b", ZP_ATTENTION_DEFAULT);
+    g_assert_cmpint(block_kept(own, 1, 2).bytes_per_pair, >, 0);
+    /* Whisper's cross-attention keeps what its self-attention does. */
+    g_autoptr(ZpModel) whisper = load("whisper-tiny", ZP_ATTENTION_FLASH);
+    gint32 last = (gint32)whisper->layers->len - 2 - 3;
+    g_assert_cmpstr(zp_model_layer(whisper, last + 1)->name, ==, "block.7.cross_attention");
+    g_assert_cmpint(block_kept(whisper, last, 1).bytes_per_token, ==,
+                    block_kept(whisper, last + 1, 1).bytes_per_token);
+}
+
+#define GPT2_SMALL                                                               \
+    "\"model_type\": \"gpt2\", \"n_embd\": 64, \"n_layer\": 1, \"n_head\": 4,\n" \
+    "\"vocab_size\": 100"
+
+/* The file's own dropout, activation function and soft caps. */
+static void
+test_traits_of_file(void)
+{
+    const gint64 h = 64, f = 256;
+    g_autoptr(ZpModel) plain = parse("{" GPT2_SMALL "}");
+    g_assert_cmpint(block_kept(plain, 1, 2).bytes_per_token, ==, 18 * h + 10 * f + 4 * 4 + 16);
+    g_autoptr(ZpModel) dry = parse("{" GPT2_SMALL ", \"resid_pdrop\": 0.0}");
+    g_assert_cmpint(block_kept(dry, 1, 2).bytes_per_token, ==, 16 * h + 10 * f + 4 * 4 + 16);
+    g_autoptr(ZpModel) gelu = parse("{" GPT2_SMALL ", \"activation_function\": \"gelu\"}");
+    g_assert_cmpint(block_kept(gelu, 1, 2).bytes_per_token, ==, 18 * h + 4 * f + 4 * 4 + 16);
+    const char *wrong[] = {"line 2: resid_pdrop = -1 must not be negative", NULL};
+    assert_refused("{" GPT2_SMALL ", \"resid_pdrop\": -1}", ZP_HF_ERROR_RANGE, wrong);
+    const char *word[] = {"resid_pdrop must be a number", NULL};
+    assert_refused("{" GPT2_SMALL ", \"resid_pdrop\": \"some\"}", ZP_HF_ERROR_RANGE, word);
 }
 
 static void
@@ -423,6 +558,9 @@ main(int argc, char **argv)
     g_test_add_func("/hf/lora", test_lora);
     g_test_add_func("/hf/lora-refusals", test_lora_refusals);
     g_test_add_func("/hf/measured-activations", test_measured_activations);
+    g_test_add_func("/hf/t5-activations", test_t5_activations);
+    g_test_add_func("/hf/other-activations", test_other_activations);
+    g_test_add_func("/hf/traits-of-file", test_traits_of_file);
     g_test_add_func("/hf/warnings", test_warnings);
     g_test_add_func("/hf/symbols", test_symbols_are_defined);
     g_test_add_func("/hf/markdown", test_markdown);

@@ -159,6 +159,81 @@ test_layers(void)
     check_value(scenario, "layer last.one", "parameters", "7 elements", "t.ini:10");
 }
 
+/* Bytes that the first block keeps under the scenario's policy. */
+static gint64
+block_kept(const char *text, const char *set)
+{
+    const char *sets[] = {set, NULL};
+    g_autoptr(ZpScenario) scenario = parse(text, sets);
+    gint64 sum = 0;
+    for (gint32 l = 1; l <= 2; l++) {
+        gint32 index = zp_model_layer(scenario->model, l)->activation;
+        int policy = (int)scenario->job.training.checkpointing;
+        sum += zp_model_activation(scenario->model, index)->policies[policy].kept.bytes_per_token;
+    }
+    return sum;
+}
+
+/* Each key that says how layers are computed shows in what they keep. */
+static void
+test_activation_keys(void)
+{
+    const char *llama = "[model]\ncatalog = Llama-3.2-1B\n";
+    const gint64 h = 2048, q = 2048, kv = 512, f = 8192, heads = 32;
+    const gint64 rest = 4 * q + 4 * kv + 8 * f + 4 * heads + 8;
+    g_assert_cmpint(block_kept(llama, NULL), ==, 16 * h + rest);
+    g_assert_cmpint(block_kept(llama, "model.norm_kernel=fused"), ==, 8 * h + rest);
+    g_assert_cmpint(block_kept(llama, "model.attention=flash_repeated"), ==,
+                    16 * h + rest + 4 * (q - kv));
+    g_assert_cmpint(block_kept(llama, "model.attention=eager"), ==, 16 * h + 8 * q + 8 * f + 8);
+    g_assert_cmpint(block_kept(llama, "training.autocast=true"), ==, 26 * h + rest);
+    g_assert_cmpint(block_kept(llama, "model.dropout=yes"), ==, 18 * h + rest);
+    g_assert_cmpint(block_kept(llama, "training.checkpointing=full"), ==, 2 * h);
+    const char *selective = "[model]\ncatalog = Llama-3.2-1B\n"
+                            "[training]\ncheckpointing = selective\n";
+    g_assert_cmpint(block_kept(selective, NULL), ==, 16 * h + rest);
+    g_assert_cmpint(block_kept(selective, "training.selective=every_second_product"), ==,
+                    4 * h + 4 * q + 2 * kv + 2 * f + 4 * heads);
+}
+
+static void
+test_idle_activation_keys(void)
+{
+    g_autoptr(ZpScenario) scenario =
+        parse(MODEL "[training]\nselective = products\nreentrant = true\nloss_chunks = 4\n", NULL);
+    g_assert_cmpuint(scenario->warnings->len, ==, 4);
+    const char *words[] = {"selective", "checkpointing = full", "chunked loss"};
+    for (guint i = 0; i < G_N_ELEMENTS(words); i++)
+        g_assert_nonnull(strstr(g_ptr_array_index(scenario->warnings, i), words[i]));
+}
+
+/* Another policy is another model; another batch is not. */
+static void
+test_activation_keys_shape(void)
+{
+    g_autoptr(ZpScenario) base = parse("[model]\ncatalog = Llama-3.2-1B\n", NULL);
+    const char *batch[] = {"training.micro_batch=2", NULL};
+    const char *loss[] = {"training.loss=raw", NULL};
+    const char *chunks[] = {"training.loss=chunked", "training.loss_chunks=4", NULL};
+    const char *reentrant[] = {"training.reentrant=true", "training.checkpointing=full", NULL};
+    const char *cast[] = {"training.autocast=true", "precision.parameter=fp32", NULL};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpScenario) same = zp_scenario_with(base, batch, &error);
+    g_assert_no_error(error);
+    g_assert_true(same->model == base->model);
+    const char *const *all[] = {loss, chunks, reentrant};
+    for (gsize i = 0; i < G_N_ELEMENTS(all); i++) {
+        g_autoptr(ZpScenario) other = zp_scenario_with(base, (const char **)all[i], &error);
+        g_assert_no_error(error);
+        g_assert_true(other->model != base->model);
+    }
+    g_autoptr(ZpScenario) casting = zp_scenario_with(base, cast, &error);
+    g_assert_no_error(error);
+    check_value(casting, "precision", "compute", "bf16",
+                "auto: same as gathered; bf16 below 8 bits, for integers and with autocast");
+    g_assert_cmpint(casting->job.precision.gathered, ==, ZP_DTYPE_FP32);
+}
+
 static void
 test_warnings(void)
 {
@@ -623,6 +698,9 @@ main(int argc, char **argv)
     g_test_add_func("/scenario/origins", test_origins);
     g_test_add_func("/scenario/auto", test_auto);
     g_test_add_func("/scenario/layers", test_layers);
+    g_test_add_func("/scenario/activation-keys", test_activation_keys);
+    g_test_add_func("/scenario/activation-keys-shape", test_activation_keys_shape);
+    g_test_add_func("/scenario/idle-activation-keys", test_idle_activation_keys);
     g_test_add_func("/scenario/warnings", test_warnings);
     g_test_add_func("/scenario/refusals", test_refusals);
     g_test_add_func("/scenario/bad-sets", test_bad_sets);
