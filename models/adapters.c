@@ -248,8 +248,6 @@ add_activations(Adapter *adapter)
         gint64 bytes = adapter->kept[l];
         if (bytes == 0)
             continue;
-        layer->kept_bytes_per_token += bytes;
-        layer->selective_bytes_per_token += bytes;
         g_autofree char *key = g_strdup_printf("%d %" G_GINT64_FORMAT, layer->activation, bytes);
         gpointer known = g_hash_table_lookup(made, key);
         if (known == NULL) {

@@ -77,38 +77,6 @@ cost_layer(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpModel
         cost_mlp(traits, facts, layer);
 }
 
-static gint64
-worst_per_token(const ZpModelPolicyBytes *policy)
-{
-    gint64 worst = 0;
-    for (gint32 f = 0; f < policy->forward.n_forms; f++)
-        worst = MAX(worst, policy->forward.forms[f].bytes_per_token);
-    for (gint32 f = 0; f < policy->backward.n_forms; f++)
-        worst = MAX(worst, policy->backward.forms[f].bytes_per_token);
-    return policy->kept.bytes_per_token + worst;
-}
-
-/* What the activation says, for readers of the figures per token. */
-static void
-sum_up(const ZpModel *model, ZpModelLayer *layer)
-{
-    if (layer->activation == ZP_MODEL_NONE)
-        return;
-    const ZpModelPolicyBytes *policies = zp_model_activation(model, layer->activation)->policies;
-    const ZpModelBytes *kept = &policies[ZP_CHECKPOINTING_NONE].kept;
-    if (layer->kind == ZP_LAYER_HEAD) {
-        layer->logits_bytes_per_token = worst_per_token(&policies[ZP_CHECKPOINTING_NONE]);
-        return;
-    }
-    layer->kept_bytes_per_token = kept->bytes_per_token;
-    layer->kept_bytes_per_pair = kept->bytes_per_pair;
-    kept = &policies[ZP_CHECKPOINTING_SELECTIVE].kept;
-    layer->selective_bytes_per_token = kept->bytes_per_token;
-    layer->selective_bytes_per_pair = kept->bytes_per_pair;
-    if (layer->block != ZP_MODEL_NONE)
-        layer->input_bytes_per_token = policies[ZP_CHECKPOINTING_FULL].kept.bytes_per_token;
-}
-
 void
 zp_architecture_cost_layers(ZpModel *model, const GArray *facts, const ZpSymbols *symbols,
                             const ZpArchitectureOptions *options)
@@ -121,6 +89,4 @@ zp_architecture_cost_layers(ZpModel *model, const GArray *facts, const ZpSymbols
         cost_layer(&traits, &own, &g_array_index(model->layers, ZpModelLayer, l));
     }
     zp_architecture_attach_activations(model, facts, &traits);
-    for (guint l = 0; l < model->layers->len; l++)
-        sum_up(model, &g_array_index(model->layers, ZpModelLayer, l));
 }

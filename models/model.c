@@ -120,9 +120,6 @@ zp_model_add_layer(ZpModel *model, const char *name, gint64 elements, gint32 rep
             .module = ZP_MODEL_NONE,
             .elements = elements,
             .flops_per_token = flops_per_token < 0 ? 2 * elements : flops_per_token,
-            .kept_bytes_per_token = kept_bytes_per_token,
-            .selective_bytes_per_token = kept_bytes_per_token,
-            .input_bytes_per_token = input_bytes_per_token,
             .activation = entry,
         };
         g_array_append_val(model->layers, layer);
@@ -157,34 +154,9 @@ zp_model_new_total(gint64 n_elements, gint32 n_layers)
     return model;
 }
 
-/* TRANSITIONAL: entries of layers that state only the scalars of ZpModelLayer.  To be deleted with
- * those scalars, once all models are built with entries. */
-static void
-add_entry_of_scalars(ZpModel *model, ZpModelLayer *layer)
-{
-    const ZpModelBytes kept = {
-        .bytes_per_token = layer->kept_bytes_per_token + layer->logits_bytes_per_token,
-        .bytes_per_pair = layer->kept_bytes_per_pair,
-    };
-    const ZpModelBytes selective = {
-        .bytes_per_token = layer->selective_bytes_per_token + layer->logits_bytes_per_token,
-        .bytes_per_pair = layer->selective_bytes_per_pair,
-    };
-    const ZpModelBytes input = {
-        .bytes_per_token = layer->input_bytes_per_token + layer->logits_bytes_per_token,
-    };
-    ZpModelActivation activation = zp_model_activation_of(&kept, &selective, &input);
-    layer->activation = zp_model_add_activation(model, &activation);
-}
-
 void
 zp_model_finish(ZpModel *model)
 {
-    for (guint l = 0; l < model->layers->len; l++) {
-        ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
-        if (layer->activation == ZP_MODEL_NONE)
-            add_entry_of_scalars(model, layer);
-    }
     model->n_elements = model->n_trainable_elements = 0;
     for (guint i = 0; i < model->parameters->len; i++) {
         const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)i);

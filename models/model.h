@@ -130,14 +130,7 @@ typedef struct {
     gint64 flops_per_token;
     gint64 flops_per_pair;
     gint64 traffic_bytes_per_token; /* device memory read and written, beside the parameters */
-    /* Activations kept from forward to backward, by checkpointing policy:
-     * none: kept; selective: kept without the attention core (and what it recomputes);
-     * full: only the block's input, kept by the first layer of a block. */
-    gint64 kept_bytes_per_token, kept_bytes_per_pair;
-    gint64 selective_bytes_per_token, selective_bytes_per_pair;
-    gint64 input_bytes_per_token;
     gint64 selective_flops_per_token, selective_flops_per_pair; /* recomputed under selective */
-    gint64 logits_bytes_per_token; /* head: logits and the loss's copies; class logits */
     gint32
         activation; /* what it holds: index into the model's activations (alike layers share one),
                      * or ZP_MODEL_NONE for nothing; the head's bytes are of class logits */

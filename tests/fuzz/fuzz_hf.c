@@ -27,7 +27,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (gint32 l = 0; l < (gint32)model->layers->len; l++) {
         const ZpModelLayer *layer = zp_model_layer(model, l);
         g_assert(layer->elements >= 0 && layer->flops_per_token >= 0);
-        g_assert(layer->kept_bytes_per_token >= 0 && layer->traffic_bytes_per_token >= 0);
+        g_assert(layer->traffic_bytes_per_token >= 0);
+        for (int p = 0; p < ZP_MODEL_POLICIES && layer->activation != ZP_MODEL_NONE; p++)
+            g_assert(
+                zp_model_activation(model, layer->activation)->policies[p].kept.bytes_per_token >=
+                0);
         sum += layer->elements;
     }
     g_assert(sum == model->n_elements);

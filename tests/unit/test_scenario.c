@@ -153,8 +153,10 @@ test_layers(void)
     g_assert_cmpint(model->n_elements, ==, 3000107);
     g_assert_cmpstr(zp_model_layer(model, 2)->name, ==, "block.1");
     g_assert_cmpint(zp_model_layer(model, 2)->flops_per_token, ==, 5000000);
-    g_assert_cmpint(zp_model_layer(model, 2)->kept_bytes_per_token, ==, 34000);
-    g_assert_cmpint(zp_model_layer(model, 2)->input_bytes_per_token, ==, 2000);
+    const ZpModelPolicyBytes *held =
+        zp_model_activation(model, zp_model_layer(model, 2)->activation)->policies;
+    g_assert_cmpint(held[ZP_CHECKPOINTING_NONE].kept.bytes_per_token, ==, 34000);
+    g_assert_cmpint(held[ZP_CHECKPOINTING_FULL].kept.bytes_per_token, ==, 2000);
     g_assert_cmpint(zp_model_layer(model, 4)->flops_per_token, ==, 14);
     check_value(scenario, "layer last.one", "parameters", "7 elements", "t.ini:10");
 }
