@@ -30,11 +30,13 @@ cost_stream(const Rules *rules, const ZpTreeLayer *facts, ZpModelLayer *layer)
     gint64 b = rules->number_bytes;
     layer->kept_bytes_per_token += norm_bytes(rules, facts->norms_width);
     layer->traffic_bytes_per_token += facts->norms_width * (rules->layer_norm ? 2 * b : 21 * b);
+    layer->stream_traffic_bytes_per_token = layer->traffic_bytes_per_token;
     if (layer->kind == ZP_LAYER_NORM)
         return;
     if (rules->dropout)
         layer->kept_bytes_per_token += facts->residual_width;
     layer->traffic_bytes_per_token += 3 * b * facts->residual_width;
+    layer->stream_traffic_bytes_per_token = layer->traffic_bytes_per_token;
 }
 
 static void

@@ -1,5 +1,6 @@
 /* What lives within a step: gathered units, gradient buckets, activations. */
 #include "models/ledger_internal.h"
+#include "models/parallel.h"
 
 /* New memory of one gathered unit. */
 static gint64
@@ -206,6 +207,7 @@ ledger_activations(const ZpJob *job, ZpLedger *ledger, LedgerMath *math)
             ledger_add(math, ledger->logits_bytes,
                        ledger_multiply(math, layer->logits_bytes_per_token, activations.tokens));
     }
+    kept = ledger_multiply(math, kept, zp_parallel_in_flight(job));
     ledger->activation_bytes = ledger_add(math, kept, largest_block_bytes);
     if (job->ledger_mutant == ZP_MUTANT_ACTIVATIONS_DIVIDED_BY_DATA_PARALLELISM)
         ledger->activation_bytes /= job->world.ranks;

@@ -98,6 +98,8 @@ typedef struct {
     gint64 flops_per_token;
     gint64 flops_per_pair;
     gint64 traffic_bytes_per_token; /* device memory read and written, beside the parameters */
+    gint64 stream_traffic_bytes_per_token; /* of it by norms and the residual stream */
+    gboolean tensor_cut; /* the layer's matrices are cut among tensor parallel ranks */
     /* Activations kept from forward to backward, by checkpointing policy:
      * none: kept; selective: kept without the attention core (and what it recomputes);
      * full: only the block's input, kept by the first layer of a block. */

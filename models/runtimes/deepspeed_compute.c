@@ -1,6 +1,7 @@
 #include "models/runtimes/deepspeed_compute.h"
 
 #include "models/cost_layer.h"
+#include "models/parallel.h"
 
 /* The layer a module computes in: its own, or that of its first parameter. */
 static gint32
@@ -203,18 +204,32 @@ launch(const ZpDsCompute *self, const ZpDsModuleCost *cost, ZpKind kind, double 
                        passes * cost->flops);
 }
 
+/* Of the model's own cuts: when the last module of a layer has run, in either direction. */
+static void
+communicate(const ZpDsCompute *self, gint32 layer, ZpKind pass)
+{
+    if (layer != ZP_MODEL_NONE && !self->ds->silent)
+        zp_parallel_communicate(self->ds->job, self->ds->tape, ZP_DS_STREAM_COMPUTE,
+                                zp_model_layer(self->ds->job->model, layer), pass);
+}
+
 void
 zp_ds_compute_forward(ZpDsCompute *self, gint32 module, gboolean recompute)
 {
     if (self->starts[module] != ZP_MODEL_NONE)
         begin_layer(self, self->starts[module], recompute);
-    launch(self, &self->modules[module], recompute ? ZP_KIND_RECOMPUTE : ZP_KIND_FORWARD, 1.0);
+    ZpKind pass = recompute ? ZP_KIND_RECOMPUTE : ZP_KIND_FORWARD;
+    launch(self, &self->modules[module], pass, 1.0);
+    gint32 layer = self->modules[module].layer;
+    if (self->modules[module].share > 0.0 && self->layers[layer].last_module == module)
+        communicate(self, layer, pass);
 }
 
 void
 zp_ds_compute_backward(ZpDsCompute *self, gint32 module)
 {
     launch(self, &self->modules[module], ZP_KIND_BACKWARD, 2.0);
+    communicate(self, self->starts[module], ZP_KIND_BACKWARD);
 }
 
 void

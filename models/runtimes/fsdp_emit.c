@@ -1,6 +1,7 @@
 #include "models/runtimes/fsdp_emit.h"
 
 #include "models/cost_layer.h"
+#include "models/parallel.h"
 
 void
 zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
@@ -153,6 +154,12 @@ launch_layer(ZpFsdpEmit *emit, ZpKind kind, const ZpModelLayer *layer, double fl
     zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT, work);
 }
 
+static void
+communicate(ZpFsdpEmit *emit, const ZpModelLayer *layer, ZpKind pass)
+{
+    zp_parallel_communicate(emit->job, emit->tape, ZP_FSDP_STREAM_DEFAULT, layer, pass);
+}
+
 static gint64
 full_bytes(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
 {
@@ -191,6 +198,7 @@ zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
         emit->logits[l] =
             make_activation(emit, ZP_CLASS_LOGITS, layer->logits_bytes_per_token * emit->tokens);
         launch_layer(emit, ZP_KIND_FORWARD, layer, forward_flops(emit, layer), 1.0);
+        communicate(emit, layer, ZP_KIND_FORWARD);
     }
 }
 
@@ -209,6 +217,7 @@ zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step)
                                   (double)layer->selective_flops_per_pair * (double)emit->pairs;
         if (flops > 0.0 || missing > 0)
             launch_layer(emit, ZP_KIND_RECOMPUTE, layer, flops, 1.0);
+        communicate(emit, layer, ZP_KIND_RECOMPUTE);
     }
 }
 
@@ -220,6 +229,7 @@ zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
     for (gint32 l = step->first_layer + step->n_layers - 1; l >= step->first_layer; l--) {
         const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
         launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer), 2.0);
+        communicate(emit, layer, ZP_KIND_BACKWARD);
     }
 }
 
