@@ -314,6 +314,8 @@ gboolean
 zp_parallel_cut(ZpModel *model, const ZpParallel *parallel, ZpDtype compute, GError **error)
 {
     gint32 tensor = zp_parallel_tensor(parallel), context = zp_parallel_context(parallel);
+    if (tensor == 1 && context == 1)
+        return TRUE;
     if (tensor > 1 && !check_model(model, tensor, parallel->sequence, error))
         return FALSE;
     for (guint l = 0; l < model->layers->len && context > 1; l++) {
