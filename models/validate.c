@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "models/cost_layer.h"
+#include "models/parallel.h"
 #include "models/step.h"
 #include "models/validate_job.h"
 
@@ -100,6 +101,9 @@ simulate(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware,
         return;
     }
     row->accumulation = job->job.training.accumulation;
+    const ZpParallel *parallel = &job->job.world.parallel;
+    row->cut = zp_parallel_tensor(parallel) * zp_parallel_context(parallel) *
+               zp_parallel_pipeline(parallel);
     row->simulated_ms = zp_time_to_seconds(summary.step_ps) * 1e3;
     row->error = row->simulated_ms / row->measured_ms - 1.0;
     row->exposed = (double)summary.exposed_ps / (double)MAX(1, summary.step_ps);
@@ -160,7 +164,8 @@ null_flops(const ZpValidateCsv *csv, guint r, const ZpValidateRow *row)
     if (n <= 0.0 || layers <= 0.0 || (!full && strcmp(policy, "none") != 0) ||
         g_str_has_prefix(zp_validate_csv_get(csv, r, "cpu_offload"), "y"))
         return 0.0;
-    return (6.0 * n + 12.0 * layers * hidden * sequence) * tokens * (full ? 4.0 / 3.0 : 1.0);
+    return (6.0 * n + 12.0 * layers * hidden * sequence) * tokens * (full ? 4.0 / 3.0 : 1.0) /
+           (double)row->cut;
 }
 
 static int

@@ -12,10 +12,17 @@
  *    the strategy (zero1, zero2, ddp), the nearest there is;
  *  - a strategy "hsdp", "hybrid..." or "... in the node" shards within a node and replicates over
  *    nodes;
+ *  - cuts of the model (models/parallel.h) from the strategy: "tp8 pp4 cp2", "fsdp32 x tp8", "mp4";
+ *    sequence parallelism beside tensor parallelism under Megatron-LM and FSDP, not in
+ *    Megatron-DeepSpeed and InternLM; expert parallelism, Ulysses, interleaved pipelines and
+ *    asynchronous tensor parallelism are refused; "sharded in 4": shard groups of 4;
+ *  - what the notes say of a repository's defaults ("micro batch 1 and seq 4096") where the columns
+ *    are empty, a vocabulary of "about 250k" as 250,000;
  *  - cpu_offload "y": DeepSpeed's stage 3 with parameters and optimizer on the host;
  *  - a vocabulary that is not stated is what the parameter count leaves for the two tables;
- *  - attention on V100 is eager;
- *  - the MLP is gated where that parameter count is nearer to n_params;
+ *  - attention on V100 is eager, and in BigScience's runs of 2021;
+ *  - the MLP is gated where that parameter count is nearer to n_params; without one where its width
+ *    is not four hidden ones or heads share key heads;
  *  - network of a node: from `interconnect` ("1600 Gb/s", "4x100 Gb/s"), else the best that nodes
  *    with this GPU are sold with;
  *  - attention "triton": first-generation kernels, half the speed of FlashAttention-2;
@@ -25,8 +32,8 @@
  *  - measured: step_ms, else step_ms_derived.
  *
  * The null model to beat, computed on the same rows: hardware FLOPs (6 N + 12 L d s) a token, times
- * 4/3 under full checkpointing, divided by the median rate of the rows with the same GPU family and
- * checkpointing in the subset time_val. */
+ * 4/3 under full checkpointing, over the ranks that share a replica, divided by the median rate of
+ * the rows with the same GPU family and checkpointing in the subset time_val. */
 #pragma once
 
 #include "models/cost_calibration.h"
@@ -36,6 +43,7 @@ typedef struct {
     char *key;                                /* model, GPU, sequence, checkpointing */
     char *strategy;
     gint64 ranks, micro_batch, accumulation;
+    gint64 cut; /* ranks that share a replica: tensor x context x pipeline */
     int line;
     double measured_ms;
     double simulated_ms; /* 0: not simulated, see reason */

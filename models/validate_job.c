@@ -6,6 +6,7 @@
 #include "models/architecture.h"
 #include "models/cost.h"
 #include "models/cost_tables.h"
+#include "models/parallel.h"
 #include "models/validate.h"
 
 /* Attention kernels of the first generation run at half the speed of the second (arXiv 2307.08691,
@@ -50,8 +51,19 @@ refuse(GError **error, const char *reason)
     return FALSE;
 }
 
-/* The table does not say whether an MLP is gated, nor where biases are: of the two usual shapes the
- * one whose parameter count is nearer. */
+/* The number behind `part` in a column ("tp8", "sharded in 4"), at the start of a word. */
+static gint64
+number_behind(const Row *row, const char *name, const char *part, gint64 missing)
+{
+    g_autofree char *low = g_ascii_strdown(text(row, name), -1);
+    for (const char *at = low; (at = strstr(at, part)) != NULL; at++) {
+        const char *digits = at + strlen(part);
+        if (g_ascii_isdigit(*digits) && (at == low || !g_ascii_isalnum(at[-1])))
+            return MAX(1, g_ascii_strtoll(digits, NULL, 10));
+    }
+    return missing;
+}
+
 /* Where the table does not state it, the vocabulary is what the parameter count leaves for two
  * tables, or one where it is tied. */
 static gint64
@@ -67,9 +79,29 @@ implied_vocabulary(const Row *row, gboolean gated)
     return left >= 1.0 && left < 1e6 ? (gint64)left : 0;
 }
 
-static ZpModel *
-build_shape(const Row *row, gboolean gated, GError **error)
+/* "about 250k" is a number too. */
+static gint64
+stated_vocabulary(const Row *row)
 {
+    gint64 thousands = number_behind(row, "vocab", "about ", 0);
+    gboolean said = thousands > 0 && g_str_has_suffix(text(row, "vocab"), "k");
+    return integer(row, "vocab", said ? 1000 * thousands : 0);
+}
+
+/* No fused kernel is published for V100; Megatron-DeepSpeed's runs of 2021 are from before the
+ * first (FlashAttention, arXiv 2205.14135, May 2022). */
+static gboolean
+is_eager(const Row *row)
+{
+    gboolean early = *text(row, "attn_impl") == '\0' && has(row, "source", "bigscience");
+    return has(row, "attn_impl", "eager") || has(row, "gpu", "v100") || early;
+}
+
+static ZpModel *
+build_shape(const ZpValidateJob *self, const Row *row, gboolean gated, GError **error)
+{
+    const ZpParallel *parallel = &self->job.world.parallel;
+    gint64 vocabulary = stated_vocabulary(row);
     gint64 hidden = integer(row, "d_model", 0);
     ZpArchitecture a = {
         .family = gated ? "llama" : "gpt2",
@@ -78,7 +110,7 @@ build_shape(const Row *row, gboolean gated, GError **error)
         .heads = integer(row, "n_heads", 0),
         .kv_heads = integer(row, "n_kv_heads", 0),
         .ffn = integer(row, "d_ff", 4 * hidden),
-        .vocabulary = integer(row, "vocab", implied_vocabulary(row, gated)),
+        .vocabulary = vocabulary > 0 ? vocabulary : implied_vocabulary(row, gated),
         .positions = gated ? 0 : integer(row, "seq_len", 0),
         .gated = gated,
         .tied = g_str_has_prefix(text(row, "tied_embeddings"), "y"),
@@ -89,24 +121,31 @@ build_shape(const Row *row, gboolean gated, GError **error)
     };
     ZpArchitectureOptions options = {
         .compute = ZP_DTYPE_BF16,
-        .attention = has(row, "attn_impl", "eager") || has(row, "gpu", "v100")
-                         ? ZP_ATTENTION_EAGER /* no fused kernel is published for V100 */
-                         : ZP_ATTENTION_FLASH,
+        .attention = is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
         .causal = TRUE,
+        .tensor_parallel = parallel->tensor,
+        .sequence_parallel = parallel->sequence,
     };
     return zp_architecture_build(&a, &options, text(row, "model_name"), error);
 }
 
+/* The table does not say whether an MLP is gated, nor where biases are: of the two usual shapes the
+ * one whose parameter count is nearer; without a count it is plain if its inner width is the usual
+ * four hidden ones and every head has its key head. */
 static ZpModel *
-build_model(const Row *row, GError **error)
+build_model(const ZpValidateJob *self, const Row *row, GError **error)
 {
     double wanted = zp_validate_csv_number(row->csv, row->record, "n_params", 0.0);
-    g_autoptr(ZpModel) gated = build_shape(row, TRUE, NULL);
-    g_autoptr(ZpModel) plain = build_shape(row, FALSE, error);
+    g_autoptr(ZpModel) gated = build_shape(self, row, TRUE, NULL);
+    g_autoptr(ZpModel) plain = build_shape(self, row, FALSE, error);
     if (plain == NULL)
         return NULL;
     if (gated == NULL)
         return g_steal_pointer(&plain);
+    if (wanted <= 0.0)
+        return plain->ffn == 4 * plain->hidden && plain->kv_heads == plain->heads
+                   ? g_steal_pointer(&plain)
+                   : g_steal_pointer(&gated);
     double off_gated = fabs((double)gated->n_elements - wanted);
     double off_plain = fabs((double)plain->n_elements - wanted);
     return off_gated <= off_plain ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
@@ -210,12 +249,16 @@ static gboolean
 fill_training(ZpValidateJob *self, const Row *row, GError **error)
 {
     ZpTraining *training = &self->job.training;
-    training->micro_batch = integer(row, "micro_batch", 0);
-    training->sequence = integer(row, "seq_len", 0);
+    training->micro_batch =
+        integer(row, "micro_batch", number_behind(row, "notes", "micro batch ", 0));
+    training->sequence = integer(row, "seq_len", number_behind(row, "notes", "seq ", 0));
     gint64 ranks = integer(row, "n_gpus", 0), batch = integer(row, "global_batch", 0);
     if (training->micro_batch == 0 || training->sequence == 0 || ranks == 0)
         return refuse(error, "micro-batch, sequence or number of GPUs is not stated");
-    gint64 implied = batch / (training->micro_batch * ranks);
+    const ZpParallel *parallel = &self->job.world.parallel;
+    gint64 copies = (gint64)zp_parallel_tensor(parallel) * zp_parallel_context(parallel) *
+                    zp_parallel_pipeline(parallel);
+    gint64 implied = batch * copies / (training->micro_batch * ranks);
     training->accumulation = integer(row, "grad_accum", MAX(1, implied));
     const char *policy = text(row, "activation_ckpt");
     training->checkpointing = ZP_CHECKPOINTING_NONE;
@@ -223,11 +266,18 @@ fill_training(ZpValidateJob *self, const Row *row, GError **error)
         training->checkpointing = ZP_CHECKPOINTING_FULL;
     else if (g_str_has_prefix(policy, "selective"))
         training->checkpointing = ZP_CHECKPOINTING_SELECTIVE;
-    gint64 group = ranks, node = self->job.network.gpus_per_node;
-    if (has(row, "strategy", "hsdp") || has(row, "strategy", "hybrid") ||
-        has(row, "strategy", "in the"))
+    if (!zp_parallel_check(&self->job, ranks, error))
+        return FALSE;
+    zp_parallel_place(&self->job, ranks);
+    ranks = self->job.world.ranks;
+    gint64 group = ranks, node = zp_parallel_ranks_per_node(&self->job.network);
+    gint64 stated = number_behind(row, "strategy", "sharded in ", 0);
+    if (stated > 0)
+        group = ranks % stated == 0 ? stated : ranks;
+    else if (has(row, "strategy", "hsdp") || has(row, "strategy", "hybrid") ||
+             has(row, "strategy", "in the"))
         group = ranks % node == 0 ? MIN(ranks, node) : ranks;
-    self->job.world = (ZpWorld){(gint32)ranks, (gint32)group};
+    self->job.world.shard_group = (gint32)group;
     return TRUE;
 }
 
@@ -250,14 +300,37 @@ offload_to_host(ZpValidateJob *self)
                                         ZP_DTYPE_BF16, ZP_DTYPE_FP32, ZP_DTYPE_FP32};
 }
 
+/* Cuts of the model, as the strategy names them: "zero1 + tp8 pp4 dp2", "fsdp32 x tp8".  Sequence
+ * parallelism is what Megatron-LM's and torchtitan's plans have beside tensor parallelism;
+ * Megatron-DeepSpeed and InternLM of these runs do without. */
+static gboolean
+fill_parallel(ZpValidateJob *self, const Row *row, GError **error)
+{
+    ZpParallel *parallel = &self->job.world.parallel;
+    gint64 tensor = number_behind(row, "strategy", "mp", 1);
+    parallel->tensor = (gint32)number_behind(row, "strategy", "tp", tensor);
+    parallel->context = (gint32)number_behind(row, "strategy", "cp", 1);
+    parallel->pipeline = (gint32)number_behind(row, "strategy", "pp", 1);
+    parallel->sequence = has(row, "framework", "fsdp") ||
+                         g_ascii_strncasecmp(text(row, "framework"), "megatron", 8) == 0;
+    self->job.world.ranks = (gint32)integer(row, "n_gpus", 1);
+    if (number_behind(row, "strategy", "ep", 1) > 1)
+        return refuse(error, "expert parallelism is not modelled");
+    if (number_behind(row, "strategy", "sp", 1) > 1)
+        return refuse(error, "Ulysses' sequence parallelism is not modelled");
+    if (has(row, "notes", "async tp"))
+        return refuse(error, "tensor parallelism behind the products is not modelled");
+    if (has(row, "notes", "interleaved"))
+        return refuse(error, "an interleaved pipeline is not modelled");
+    return TRUE;
+}
+
 static gboolean
 fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
 {
     ZpJob *job = &self->job;
     const char *strategy = text(row, "strategy");
-    if (has(row, "strategy", "tp") || has(row, "strategy", "pp"))
-        return refuse(error, "tensor and pipeline parallelism are not modelled");
-    if (has(row, "notes", "fp8") || has(row, "param_dtype", "fp8"))
+    if (has(row, "notes", "fp8") || has(row, "notes", "float8") || has(row, "param_dtype", "fp8"))
         return refuse(error, "products in fp8 have no measured constants");
     job->runtime = "ideal";
     job->zero.stage = g_ascii_strncasecmp(strategy, "zero1", 5) == 0   ? 1
@@ -297,22 +370,34 @@ fill_pieces(ZpValidateJob *self, const Row *row)
     self->job.network.piece_bytes = 2 * self->model->n_elements / owners;
 }
 
+static gboolean
+fill_model(ZpValidateJob *self, const Row *row, GError **error)
+{
+    const ZpParallel *parallel = &self->job.world.parallel;
+    gint32 pipeline = zp_parallel_pipeline(parallel);
+    self->model = build_model(self, row, error);
+    if (self->model == NULL || !zp_parallel_cut(self->model, parallel, ZP_DTYPE_BF16, error))
+        return FALSE;
+    if (pipeline > 1)
+        self->last_stage = zp_parallel_cut_stage(self->model, pipeline, error);
+    self->job.model = self->model;
+    self->job.last_stage = self->last_stage;
+    return pipeline == 1 || self->last_stage != NULL;
+}
+
 ZpValidateJob *
 zp_validate_job_new(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware,
                     const ZpCalibration *own, GError **error)
 {
     Row row = {csv, record};
     g_autoptr(ZpValidateJob) self = g_new0(ZpValidateJob, 1);
-    if (!fill_device(self, &row, hardware, own, error) || !fill_training(self, &row, error) ||
-        !fill_strategy(self, &row, error))
-        return NULL;
-    self->model = build_model(&row, error);
-    if (self->model == NULL)
+    if (!fill_device(self, &row, hardware, own, error) || !fill_parallel(self, &row, error) ||
+        !fill_strategy(self, &row, error) || !fill_training(self, &row, error) ||
+        !fill_model(self, &row, error))
         return NULL;
     fill_software(self, &row);
     fill_pieces(self, &row);
     ZpJob *job = &self->job;
-    job->model = self->model;
     job->optimizer = zp_optimizer_find("adamw");
     job->zero.wrap = ZP_WRAP_BLOCK;
     job->zero.wrap_blocks = 1;
@@ -332,6 +417,7 @@ zp_validate_job_free(ZpValidateJob *job)
     if (job == NULL)
         return;
     zp_model_free(job->model);
+    zp_model_free(job->last_stage);
     zp_calibration_free(job->calibration);
     zp_cost_tables_free(job->tables);
     g_free(job);

@@ -8,7 +8,7 @@
 #include "models/validate_csv.h"
 
 typedef struct {
-    ZpModel *model;
+    ZpModel *model, *last_stage;
     ZpCalibration *calibration; /* own copy: what the row says of its program is set in it */
     ZpCostTables *tables;
     ZpFsdp fsdp;
