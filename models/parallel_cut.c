@@ -183,7 +183,11 @@ spend_less(ZpModelLayer *layer, gint64 elements)
     layer->tensor_cut = TRUE;
     if (layer->kind == ZP_LAYER_EMBEDDING)
         return; /* a look-up */
-    layer->flops_per_token = MAX(0, layer->flops_per_token - 2 * elements);
+    gint64 before = layer->flops_per_token, left = MAX(0, before - 2 * elements);
+    layer->flops_per_token = left;
+    if (layer->selective_flops_per_token > 0)
+        layer->selective_flops_per_token =
+            (gint64)((double)layer->selective_flops_per_token / (double)before * (double)left);
 }
 
 static void
@@ -318,14 +322,6 @@ zp_parallel_cut(ZpModel *model, const ZpParallel *parallel, ZpDtype compute, GEr
         return TRUE;
     if (tensor > 1 && !check_model(model, tensor, parallel->sequence, error))
         return FALSE;
-    for (guint l = 0; l < model->layers->len && context > 1; l++) {
-        const ZpModelLayer *layer = zp_model_layer(model, (gint32)l);
-        if (layer->selective_flops_per_pair == 0)
-            continue;
-        g_set_error_literal(error, ZP_PARALLEL_ERROR, ZP_PARALLEL_ERROR_CONTEXT,
-                            "context parallelism needs fused attention (model.attention = flash)");
-        return FALSE;
-    }
     if (tensor > 1)
         cut_tensor(model, parallel, compute);
     for (guint l = 0; l < model->layers->len; l++)
@@ -394,6 +390,7 @@ zp_parallel_cut_stage(ZpModel *model, gint32 pipeline, GError **error)
     other->family = model->family;
     for (gint32 l = last; l < (gint32)model->layers->len; l++)
         g_array_append_val(other->layers, g_array_index(model->layers, ZpModelLayer, (guint)l));
+    g_array_append_vals(other->activations, model->activations->data, model->activations->len);
     other->n_blocks = blocks;
     other->hidden = model->hidden;
     other->ffn = model->ffn;

@@ -19,29 +19,24 @@
  * for 8.03e9 parameters, Llama-8B with ZeRO-3 on H200 and B200; stas00/ml-engineering). */
 #define CPU_ADAM_ELEMENTS_PER_S 4e9
 
-typedef struct {
-    const ZpValidateCsv *csv;
-    guint record;
-} Row;
+typedef ZpValidateRecord Row;
 
 static const char *
 text(const Row *row, const char *name)
 {
-    return zp_validate_csv_get(row->csv, row->record, name);
+    return zp_validate_record_text(row, name);
 }
 
 static gint64
 integer(const Row *row, const char *name, gint64 missing)
 {
-    double value = zp_validate_csv_number(row->csv, row->record, name, -1.0);
-    return value >= 1.0 && value < 9e18 ? (gint64)value : missing;
+    return zp_validate_record_integer(row, name, missing);
 }
 
 static gboolean
 has(const Row *row, const char *name, const char *part)
 {
-    g_autofree char *low = g_ascii_strdown(text(row, name), -1);
-    return strstr(low, part) != NULL;
+    return zp_validate_record_has(row, name, part);
 }
 
 static gboolean
@@ -49,19 +44,6 @@ refuse(GError **error, const char *reason)
 {
     g_set_error_literal(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW, reason);
     return FALSE;
-}
-
-/* The number behind `part` in a column ("tp8", "sharded in 4"), at the start of a word. */
-static gint64
-number_behind(const Row *row, const char *name, const char *part, gint64 missing)
-{
-    g_autofree char *low = g_ascii_strdown(text(row, name), -1);
-    for (const char *at = low; (at = strstr(at, part)) != NULL; at++) {
-        const char *digits = at + strlen(part);
-        if (g_ascii_isdigit(*digits) && (at == low || !g_ascii_isalnum(at[-1])))
-            return MAX(1, g_ascii_strtoll(digits, NULL, 10));
-    }
-    return missing;
 }
 
 /* Where the table does not state it, the vocabulary is what the parameter count leaves for two
@@ -79,15 +61,6 @@ implied_vocabulary(const Row *row, gboolean gated)
     return left >= 1.0 && left < 1e6 ? (gint64)left : 0;
 }
 
-/* "about 250k" is a number too. */
-static gint64
-stated_vocabulary(const Row *row)
-{
-    gint64 thousands = number_behind(row, "vocab", "about ", 0);
-    gboolean said = thousands > 0 && g_str_has_suffix(text(row, "vocab"), "k");
-    return integer(row, "vocab", said ? 1000 * thousands : 0);
-}
-
 /* No fused kernel is published for V100; Megatron-DeepSpeed's runs of 2021 are from before the
  * first (FlashAttention, arXiv 2205.14135, May 2022). */
 static gboolean
@@ -101,7 +74,7 @@ static ZpModel *
 build_shape(const ZpValidateJob *self, const Row *row, gboolean gated, GError **error)
 {
     const ZpParallel *parallel = &self->job.world.parallel;
-    gint64 vocabulary = stated_vocabulary(row);
+    gint64 vocabulary = zp_validate_record_vocabulary(row);
     gint64 hidden = integer(row, "d_model", 0);
     ZpArchitecture a = {
         .family = gated ? "llama" : "gpt2",
@@ -143,9 +116,8 @@ build_model(const ZpValidateJob *self, const Row *row, GError **error)
     if (gated == NULL)
         return g_steal_pointer(&plain);
     if (wanted <= 0.0)
-        return plain->ffn == 4 * plain->hidden && plain->kv_heads == plain->heads
-                   ? g_steal_pointer(&plain)
-                   : g_steal_pointer(&gated);
+        return zp_validate_record_looks_gated(row) ? g_steal_pointer(&gated)
+                                                   : g_steal_pointer(&plain);
     double off_gated = fabs((double)gated->n_elements - wanted);
     double off_plain = fabs((double)plain->n_elements - wanted);
     return off_gated <= off_plain ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
@@ -249,9 +221,8 @@ static gboolean
 fill_training(ZpValidateJob *self, const Row *row, GError **error)
 {
     ZpTraining *training = &self->job.training;
-    training->micro_batch =
-        integer(row, "micro_batch", number_behind(row, "notes", "micro batch ", 0));
-    training->sequence = integer(row, "seq_len", number_behind(row, "notes", "seq ", 0));
+    training->micro_batch = zp_validate_record_micro_batch(row);
+    training->sequence = zp_validate_record_sequence(row);
     gint64 ranks = integer(row, "n_gpus", 0), batch = integer(row, "global_batch", 0);
     if (training->micro_batch == 0 || training->sequence == 0 || ranks == 0)
         return refuse(error, "micro-batch, sequence or number of GPUs is not stated");
@@ -270,59 +241,28 @@ fill_training(ZpValidateJob *self, const Row *row, GError **error)
         return FALSE;
     zp_parallel_place(&self->job, ranks);
     ranks = self->job.world.ranks;
-    gint64 group = ranks, node = zp_parallel_ranks_per_node(&self->job.network);
-    gint64 stated = number_behind(row, "strategy", "sharded in ", 0);
-    if (stated > 0)
-        group = ranks % stated == 0 ? stated : ranks;
-    else if (has(row, "strategy", "hsdp") || has(row, "strategy", "hybrid") ||
-             has(row, "strategy", "in the"))
-        group = ranks % node == 0 ? MIN(ranks, node) : ranks;
-    self->job.world.shard_group = (gint32)group;
+    gint64 node = zp_parallel_ranks_per_node(&self->job.network);
+    self->job.world.shard_group = (gint32)zp_validate_record_shard_group(row, ranks, node);
     return TRUE;
 }
 
 /* Parameters, gradients and optimizer in host memory: only DeepSpeed's stage 3 does all of it. */
 static void
-offload_to_host(ZpValidateJob *self)
+offload_to_host(ZpValidateJob *self, const Row *row)
 {
     ZpDeepspeed *settings = &self->deepspeed;
-    const ZpWorld *world = &self->job.world;
     zp_deepspeed_init(settings);
     settings->offload_param.device = settings->offload_optimizer.device = ZP_DS_CPU;
     settings->adam = ZP_DS_CPU_ADAM;
     settings->cpu_adam_elements_per_s =
-        CPU_ADAM_ELEMENTS_PER_S / MIN(world->ranks, self->job.network.gpus_per_node);
+        CPU_ADAM_ELEMENTS_PER_S /
+        (double)MIN(integer(row, "n_gpus", 1), self->job.network.gpus_per_node);
     self->job.runtime = "deepspeed";
     self->job.deepspeed = settings;
     self->job.fsdp = NULL;
     self->job.zero.stage = 3;
     self->job.precision = (ZpPrecision){ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_BF16,
                                         ZP_DTYPE_BF16, ZP_DTYPE_FP32, ZP_DTYPE_FP32};
-}
-
-/* Cuts of the model, as the strategy names them: "zero1 + tp8 pp4 dp2", "fsdp32 x tp8".  Sequence
- * parallelism is what Megatron-LM's and torchtitan's plans have beside tensor parallelism;
- * Megatron-DeepSpeed and InternLM of these runs do without. */
-static gboolean
-fill_parallel(ZpValidateJob *self, const Row *row, GError **error)
-{
-    ZpParallel *parallel = &self->job.world.parallel;
-    gint64 tensor = number_behind(row, "strategy", "mp", 1);
-    parallel->tensor = (gint32)number_behind(row, "strategy", "tp", tensor);
-    parallel->context = (gint32)number_behind(row, "strategy", "cp", 1);
-    parallel->pipeline = (gint32)number_behind(row, "strategy", "pp", 1);
-    parallel->sequence = has(row, "framework", "fsdp") ||
-                         g_ascii_strncasecmp(text(row, "framework"), "megatron", 8) == 0;
-    self->job.world.ranks = (gint32)integer(row, "n_gpus", 1);
-    if (number_behind(row, "strategy", "ep", 1) > 1)
-        return refuse(error, "expert parallelism is not modelled");
-    if (number_behind(row, "strategy", "sp", 1) > 1)
-        return refuse(error, "Ulysses' sequence parallelism is not modelled");
-    if (has(row, "notes", "async tp"))
-        return refuse(error, "tensor parallelism behind the products is not modelled");
-    if (has(row, "notes", "interleaved"))
-        return refuse(error, "an interleaved pipeline is not modelled");
-    return TRUE;
 }
 
 static gboolean
@@ -352,7 +292,7 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
         job->precision.reduce = ZP_DTYPE_FP32;
     const char *offload = text(row, "cpu_offload");
     if (strcmp(offload, "y") == 0)
-        offload_to_host(self);
+        offload_to_host(self, row);
     else if (g_str_has_prefix(offload, "y"))
         return refuse(error, "what is offloaded is not simulated");
     return TRUE;
@@ -391,7 +331,8 @@ zp_validate_job_new(const ZpValidateCsv *csv, guint record, const ZpHardware *ha
 {
     Row row = {csv, record};
     g_autoptr(ZpValidateJob) self = g_new0(ZpValidateJob, 1);
-    if (!fill_device(self, &row, hardware, own, error) || !fill_parallel(self, &row, error) ||
+    if (!fill_device(self, &row, hardware, own, error) ||
+        !zp_validate_record_parallel(&row, &self->job.world.parallel, error) ||
         !fill_strategy(self, &row, error) || !fill_training(self, &row, error) ||
         !fill_model(self, &row, error))
         return NULL;

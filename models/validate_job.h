@@ -5,7 +5,7 @@
 #include "models/deepspeed.h"
 #include "models/fsdp.h"
 #include "models/hardware.h"
-#include "models/validate_csv.h"
+#include "models/validate_record.h"
 
 typedef struct {
     ZpModel *model, *last_stage;

@@ -1,4 +1,5 @@
 /* Tensor, sequence, context and pipeline parallelism: keys of [parallel] and their rules. */
+#include "models/architecture.h"
 #include "models/parallel.h"
 #include "scenarios/scenario_resolve.h"
 
@@ -52,6 +53,9 @@ zp_scenario_check_parallel(ZpScenarioResolve *resolve)
     g_autoptr(GError) error = NULL;
     if (!zp_parallel_check(&job, get(resolve, ZP_KEY_RANKS), &error))
         complain(resolve, error);
+    if (parallel.context > 1 && get(resolve, ZP_KEY_ATTENTION) == ZP_ATTENTION_EAGER)
+        zp_scenario_resolve_complain(resolve, ZP_KEY_CONTEXT, ZP_SCENARIO_ERROR_CONFLICT,
+                                     "context parallelism needs model.attention = flash");
     if (parallel.sequence && parallel.tensor == 1)
         zp_scenario_resolve_warn(resolve, ZP_KEY_SEQUENCE_PARALLEL,
                                  "has no effect without parallel.tensor");
