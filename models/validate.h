@@ -31,12 +31,15 @@
  * them;
  *  - measured: step_ms, else step_ms_derived.
  *
+ * Memory: models/validate_memory.h.
+ *
  * The null model to beat, computed on the same rows: hardware FLOPs (6 N + 12 L d s) a token, times
  * 4/3 under full checkpointing, over the ranks that share a replica, divided by the median rate of
  * the rows with the same GPU family and checkpointing in the subset time_val. */
 #pragma once
 
 #include "models/cost_calibration.h"
+#include "models/validate_memory.h"
 
 typedef struct {
     char *id, *subset, *gpu, *family, *model; /* family: the source's part of the id */
@@ -52,6 +55,7 @@ typedef struct {
     double exposed;      /* share of the step: communication without computation */
     const char *rule;    /* what most of the step went to */
     char *reason;        /* why a row was not simulated, or is known to be wrong; or NULL */
+    GArray *memory;      /* ZpValidateMemory: what it states of memory; maybe none */
 } ZpValidateRow;
 
 typedef struct {
@@ -78,6 +82,11 @@ ZpValidateFigures zp_validate_figures(const ZpValidation *validation, const char
  * in ranks, micro-batch or strategy; error = simulated ratio / measured ratio - 1. */
 ZpValidateFigures zp_validate_ratios(const ZpValidation *validation, const char *subset,
                                      gboolean null_model);
+
+/* The same of a memory figure: simulated / measured - 1; verdicts (ZP_VALIDATE_FITS): 0 where both
+ * agree, else 1. */
+ZpValidateFigures zp_validate_memory_figures(const ZpValidation *validation, const char *subset,
+                                             ZpValidateFigure figure);
 
 /* For people: one line a row; figures by subset, GPU and family beside the null model's. */
 char *zp_validate_table(const ZpValidation *validation);

@@ -143,3 +143,11 @@ zp_validate_figure_name(ZpValidateFigure figure)
                                                              "fits"};
     return names[figure];
 }
+
+double
+zp_validate_memory_error(const ZpValidateMemory *memory)
+{
+    if (memory->figure == ZP_VALIDATE_FITS)
+        return memory->measured_fits == memory->simulated_fits ? 0.0 : 1.0;
+    return memory->simulated_mib / memory->measured_mib - 1.0;
+}

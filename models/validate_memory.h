@@ -67,5 +67,7 @@ GArray *zp_validate_memory_array(void);
 GArray *zp_validate_memory_run(const ZpValidateCsv *csv);
 const ZpValidateMemory *zp_validate_memory_find(const GArray *results, const char *id,
                                                 ZpValidateFigure figure);
+/* Of a simulated result: simulated / measured - 1; of a verdict 0 where both agree, else 1. */
+double zp_validate_memory_error(const ZpValidateMemory *memory);
 /* "allocated" and the like. */
 const char *zp_validate_figure_name(ZpValidateFigure figure);

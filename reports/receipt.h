@@ -32,6 +32,13 @@
  *   persistent_bytes, evidence}], bound {persistent_bytes, gathered_bytes, prefetched_bytes,
  *   buckets_bytes, ...}, total_bytes, capacity_bytes, headroom_bytes, fits}
  *
+ * "zeropeak-validation/1": schema, zeropeak, rows [{id, subset, gpu, family, model, strategy,
+ * ranks, micro_batch, cut (ranks that share a replica), measured_ms, simulated_ms, error,
+ * null_error, exposed, rule, reason, memory [{figure, measured_mib, simulated_mib, error,
+ * measured_fits, simulated_fits, reason}]}]; null: not stated, or not simulated.  Then subsets
+ * [{subset, time {rows, mean, median, p90, max, bias}, null_model, ratios, memory {figure: the
+ * same}}]
+ *
  * The ledger's CSV has one record type per line, told by its first column:
  *   record,name,class,dtype,bytes_per_element,copies,owners,elements,padding_bytes,bytes,evidence
  * records "row", "bound" and "total" carry bytes; "capacity" and "headroom" too; "input" carries
@@ -39,6 +46,7 @@
  * line ends. */
 #pragma once
 
+#include "models/validate.h"
 #include "reports/recorder.h"
 #include "reports/report.h"
 
@@ -49,3 +57,4 @@
 char *zp_receipt_run_json(const ZpReportRun *run, const ZpRecorder *trace);
 char *zp_receipt_ledger_json(const ZpReportRun *run);
 char *zp_receipt_ledger_csv(const ZpReportRun *run);
+char *zp_receipt_validation_json(const ZpValidation *validation);
