@@ -25,8 +25,8 @@
  *  - notes "step 1": the first step of a run; otherwise the second is measured;
  *  - expandable segments where the notes say so and in torchtitan's launcher, not yet in its
  *    PR #165 (April 2024);
- *  - what a row that ran out of memory does not say is the least it can be: micro-batch 1, sequence
- *    of the model in the source's other rows (8192);
+ *  - what a row that ran out of memory does not say is the least it can be: micro-batch 1, full
+ *    checkpointing, sequence of the model in the source's other rows (8192);
  *  - memory of the device: what the driver leaves to PyTorch (models/catalog/hardware.csv), and the
  *    context and communicators beside it;
  *  - measured: the MiB that the notes quote ("printed 39596.3 MB"), else the column.

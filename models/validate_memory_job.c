@@ -84,6 +84,11 @@ fill_training(ZpValidateMemoryJob *self, const ZpValidateRecord *row, GError **e
         training->checkpointing = ZP_CHECKPOINTING_FULL;
     else if (zp_validate_record_has(row, "activation_ckpt", "selective"))
         training->checkpointing = ZP_CHECKPOINTING_SELECTIVE;
+    else if (*zp_validate_record_text(row, "activation_ckpt") == '\0') {
+        if (!out)
+            return refuse(error, "whether activations are recomputed is not stated");
+        training->checkpointing = ZP_CHECKPOINTING_FULL; /* the least it can be */
+    }
     if (!zp_parallel_check(&self->job, ranks, error))
         return FALSE;
     zp_parallel_place(&self->job, ranks);
