@@ -250,7 +250,7 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
               "world.ranks, heads and ffn, and key heads or the other way round.  The vocabulary "
               "is padded to a multiple of 128 x tensor",
               "8")),
-    ROW(SEQUENCE_PARALLEL, "parallel", "sequence", BOOL, BY("false"), SHAPES,
+    ROW(SEQUENCE_PARALLEL, "parallel", "sequence_parallel", BOOL, BY("false"), SHAPES,
         TO(world.parallel.sequence),
         MEANS("Megatron-LM's sequence parallelism: tensor parallel ranks also share the tokens of "
               "norms and residual stream",

@@ -460,7 +460,7 @@ static const char base[] = "[model]\ncatalog = Llama-3-8B\n[training]\nsequence 
 static void
 test_scenario(void)
 {
-    static const char *const sets[] = {"parallel.tensor=4", "parallel.sequence=true",
+    static const char *const sets[] = {"parallel.tensor=4", "parallel.sequence_parallel=true",
                                        "parallel.context=2", "parallel.pipeline=2", NULL};
     g_autoptr(GError) error = NULL;
     g_autoptr(ZpScenario) scenario = zp_scenario_parse(base, -1, "base", sets, &error);
@@ -493,8 +493,8 @@ test_scenario_refusals(void)
          "[parallel] tensor: 5 tensor parallel ranks do not divide 32 ranks"},
         {{"parallel.context=64"}, "[parallel] context"},
         {{"parallel.pipeline=3"}, "[parallel] pipeline"},
-        {{"parallel.tensor=32", "training.sequence=4100", "parallel.sequence=true"},
-         "[parallel] sequence: the 4100 tokens"},
+        {{"parallel.tensor=32", "training.sequence=4100", "parallel.sequence_parallel=true"},
+         "[parallel] sequence_parallel: the 4100 tokens"},
         {{"parallel.context=4", "training.sequence=4100"}, "not divisible by 2 x 4"},
         {{"parallel.context=2", "model.attention=eager"}, "model.attention = flash"},
         {{"parallel.pipeline=2", "zero.stage=2"}, "zero.stage 0 or 1"},

@@ -215,7 +215,7 @@ static void
 test_reasons(void)
 {
     const char *text =
-        COLUMNS "a,x,L," LLAMA_13B "8,,megatron,tp2 + zero1,1,2,none,1,\n"
+        COLUMNS "a,x,L," LLAMA_13B "8,,megatron,tp2 ep4 + zero1,1,2,none,1,\n"
                 "b,x,L,13015864320,40,5120,40,40,13824,32000,2048,n,flash,Abacus,8,,"
                 "fsdp1,full_shard,1,2,none,1,\n"
                 "c,x,L," LLAMA_13B "8,,fsdp1,full_shard,,2,none,1,\n"
@@ -225,7 +225,7 @@ test_reasons(void)
     g_autoptr(GError) error = NULL;
     g_autoptr(ZpValidation) validation = zp_validate_run(text, NULL, NULL, &error);
     g_assert_no_error(error);
-    const char *const says[] = {"tensor", "catalogue", "micro-batch", "heads", "no step time"};
+    const char *const says[] = {"expert", "catalogue", "micro-batch", "heads", "no step time"};
     g_assert_cmpuint(validation->rows->len, ==, G_N_ELEMENTS(says));
     for (gsize i = 0; i < G_N_ELEMENTS(says); i++) {
         const ZpValidateRow *row = g_ptr_array_index(validation->rows, i);
