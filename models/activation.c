@@ -63,7 +63,7 @@ cut_block(const ZpActivationBlock *whole)
 }
 
 ZpActivationBytes
-zp_activation_measure_block(const ZpActivationBlock *whole)
+zp_program_measure_block(const ZpActivationBlock *whole, GArray *events)
 {
     static const ZpTraceRecompute policies[] = {
         [ZP_KEEP_ALL] = ZP_RECOMPUTE_NONE,
@@ -79,6 +79,7 @@ zp_activation_measure_block(const ZpActivationBlock *whole)
     ZpActivationBlock cut = cut_block(whole), *block = &cut;
     gint64 ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
     zp_trace_init(&trace);
+    trace.events = events;
     if (block->gradients_by_shape)
         trace.parameter_shapes = g_array_new(FALSE, FALSE, sizeof(ZpTraceShape));
     ZpTensor *input =
@@ -95,12 +96,20 @@ zp_activation_measure_block(const ZpActivationBlock *whole)
     bytes.kept_copy_bytes = trace.live[ZP_TRACE_PARAMETER_COPY];
     /* The scalar that the backward starts from stays to the end. */
     zp_trace_grow(&trace, ZP_TRACE_ACTIVATION, SCALAR_BYTES);
+    trace.pass = ZP_TRACE_BACKWARD;
     ZpTensor *grad = zp_tensor_new(&trace, ZP_TRACE_ACTIVATION, &shape, element_bytes);
     zp_trace_reset_peak(&trace);
     bytes.backward_entry_bytes = trace.live[ZP_TRACE_ACTIVATION];
     zp_program_note_backward(&bytes, &trace, root, grad);
+    trace.events = NULL;
     zp_trace_grow(&trace, ZP_TRACE_ACTIVATION, -SCALAR_BYTES);
     zp_trace_clear(&trace);
     g_assert_cmpint(live_with_parameters(&trace), ==, 0);
     return bytes;
+}
+
+ZpActivationBytes
+zp_activation_measure_block(const ZpActivationBlock *block)
+{
+    return zp_program_measure_block(block, NULL);
 }

@@ -81,6 +81,9 @@ typedef struct {
      * caller's: give the rank's tokens. */
     gint64 tensor_parallel;
     gboolean sequence_parallel;
+    /* Of zp_activation_parts(): keeping the input alone is the reentrant checkpoint, as it is if
+     * `policy` is that. */
+    gboolean reentrant;
     gint64 batch, tokens; /* b, s */
     gint64 hidden, heads, kv_heads, head_size, ffn;
     gint64 expert_count, chosen_experts; /* E, k */
@@ -101,6 +104,7 @@ typedef struct {
     ZpBlockRegime regime;
     gboolean keep_logits; /* the caller holds them through backward */
     gboolean soft_cap, label_smoothing;
+    gboolean without_norm; /* what comes in is the final norm's output */
     int chunks;
     gint64 batch, tokens, hidden, vocabulary;
 } ZpActivationLoss;
@@ -151,16 +155,73 @@ ZpActivationLayer zp_activation_loss_layer(const ZpActivationLoss *loss);
 /* The parts of a block that are layers of a model: attention with its norm and the addition to the
  * residual stream, a T5 decoder's cross-attention, the MLP likewise (parallel blocks: the MLP and
  * both additions).  The selective policy is the description's own; if that is ZP_KEEP_ALL, all is
- * kept.  Exact in b and s: description's own batch and tokens do not matter.  Together the parts
- * give the block's kept bytes and its peaks of forward, recomputation and backward. */
+ * kept.  Keeping the input alone is the non-reentrant checkpoint, unless `reentrant` or the
+ * description's policy says otherwise.
+ *
+ * A part answers for what is allocated while it runs, forward or again: the stream that it hands on
+ * is its own if it stays, the block's input is the first part's.  `recomputed` is what lives of
+ * that after the recomputation above what it kept: kept values that the recomputation used up count
+ * against it, down to nothing (then the peaks are smaller).  Backward, an instant is of the part
+ * whose operator runs.  The larger of a block's recompute and backward peaks is its backward peak;
+ * neither they nor anything else is negative.
+ *
+ * Exact in b and s, as far as the allocations are forms: tokens divided by ranks, experts or chunks
+ * divide (shares of less than a byte a token are rounded up), and the memory-efficient kernel,
+ * which rounds its statistics to 32 tokens, gets whole ones.  The description's own batch and
+ * tokens do not matter.  Together the parts give the block's kept bytes and its peaks of forward,
+ * recomputation and backward.  Copies of parameters and what kernels allocate inside are beside. */
 enum { ZP_ACTIVATION_PARTS = 3 };
 typedef struct {
     int n_parts;
     ZpModelActivation parts[ZP_ACTIVATION_PARTS];
 } ZpActivationParts;
 ZpActivationParts zp_activation_parts(const ZpActivationBlock *block);
-/* The head and the loss as one layer, the same under all policies; the final norm is not in it. */
+/* The head and the loss as one layer, the same under all policies; the final norm is not in it, but
+ * its output, where that is kept.  What checkpointed chunks recompute is backward. */
 ZpModelActivation zp_activation_loss_part(const ZpActivationLoss *loss);
+
+/* The same tensor by tensor: what a block allocates and frees, in order, so that it can be replayed
+ * through an allocator.
+ *
+ * Blocks hand on what lies between them: `input` lives when forward begins and is the output of the
+ * block before, `output` when it ends; `output_gradient` lives when backward begins and is the
+ * input gradient of the block after.  So the four are in the script from both sides: neither the
+ * allocation of `input` and `output_gradient` nor the end of `output` and `input_gradient` are
+ * events.  All else comes to life once and dies once.  Running sums have the peaks that
+ * zp_activation_parts() tells, part by part. */
+typedef enum {
+    ZP_ACTIVATION_FORWARD,
+    ZP_ACTIVATION_RECOMPUTE,
+    ZP_ACTIVATION_BACKWARD,
+    ZP_ACTIVATION_PASSES,
+} ZpActivationPass;
+
+typedef struct {
+    gint32 storage; /* below n_storages */
+    gint32 part;
+    ZpActivationPass pass;
+    gboolean frees;     /* else it is allocated */
+    ZpModelBytes bytes; /* of the storage, either way; shares of tokens are rounded up */
+} ZpActivationEvent;
+
+typedef struct {
+    int n_parts;
+    gint32 n_storages;
+    gint32 input, output, output_gradient, input_gradient;
+    ZpModelBytes input_bytes, output_gradient_bytes;
+    GArray *events; /* ZpActivationEvent */
+} ZpActivationScript;
+
+/* `one_sequence`: exact where b is 1, else where it is more.  The block's own policy is not read.
+ * Free with zp_activation_script_free(). */
+ZpActivationScript *zp_activation_script(const ZpActivationBlock *block, ZpBlockPolicy policy,
+                                         gboolean one_sequence);
+void zp_activation_script_free(ZpActivationScript *script);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpActivationScript, zp_activation_script_free)
+/* How many events have happened when a part of a pass is through.  Forward and recomputation run
+ * parts in rising order, backward in falling order; the last part's backward may allocate before
+ * the recomputation that it asks for, and those events count to the recomputation's first part. */
+guint zp_activation_script_end(const ZpActivationScript *script, ZpActivationPass pass, int part);
 
 typedef enum { ZP_ACTIVATION_ERROR_SIZE } ZpActivationError;
 #define ZP_ACTIVATION_ERROR (zp_activation_error_quark())

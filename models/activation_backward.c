@@ -24,12 +24,11 @@ fit_results(ZpTrace *trace, ZpTraceNode *node, ZpTensor **results)
         if (!results[i] || !node->next[i])
             continue;
         zp_trace_gradient_of(trace, node, i);
-        const ZpTraceNode *next = node->next[i];
-        int output = node->next_output[i];
-        if (!zp_shape_equal(&results[i]->shape, &next->output_shape[output]))
-            results[i] = zp_sum_to(trace, zp_take(results[i]), &next->output_shape[output]);
-        if (results[i]->element_bytes != next->output_bytes[output])
-            results[i] = zp_to(trace, zp_take(results[i]), next->output_bytes[output]);
+        const ZpTraceOutput *output = zp_node_output(node->next[i], node->next_output[i]);
+        if (!zp_shape_equal(&results[i]->shape, &output->shape))
+            results[i] = zp_sum_to(trace, zp_take(results[i]), &output->shape);
+        if (results[i]->element_bytes != output->element_bytes)
+            results[i] = zp_to(trace, zp_take(results[i]), output->element_bytes);
         trace->gradient_elements = 0;
     }
 }
@@ -39,8 +38,9 @@ run_node(ZpTrace *trace, ZpTraceNode *node, ZpTensor **results)
 {
     ZpTensor *grads[ZP_TRACE_OUTPUTS];
     gboolean any = FALSE;
+    trace->part = node->part;
     for (int i = 0; i < node->outputs; i++) {
-        grads[i] = g_steal_pointer(&node->buffer[i]);
+        grads[i] = g_steal_pointer(&zp_node_output(node, i)->gradient);
         any = any || grads[i];
     }
     for (int i = 0; any && node->frame && i < node->saved_count; i++)
@@ -62,19 +62,20 @@ run_node(ZpTrace *trace, ZpTraceNode *node, ZpTensor **results)
 }
 
 static void
-deliver(ZpTrace *trace, ZpTraceNode *next, int output, ZpTensor *grad)
+deliver(ZpTrace *trace, ZpTraceNode *next, int index, ZpTensor *grad)
 {
+    ZpTraceOutput *output = zp_node_output(next, index);
     if (!grad)
         return;
-    if (!next->buffer[output]) {
-        next->buffer[output] = grad;
+    if (!output->gradient) {
+        output->gradient = grad;
         return;
     }
     gboolean no_grad = trace->no_grad;
     trace->no_grad = TRUE;
     if (next->parameter)
-        trace->gradient_elements = zp_shape_elements(&next->output_shape[output]);
-    next->buffer[output] = zp_add(trace, zp_take(next->buffer[output]), zp_take(grad));
+        trace->gradient_elements = zp_shape_elements(&output->shape);
+    output->gradient = zp_add(trace, zp_take(output->gradient), zp_take(grad));
     trace->gradient_elements = 0;
     trace->no_grad = no_grad;
 }
@@ -98,7 +99,7 @@ zp_trace_backward(ZpTrace *trace, ZpTraceNode *root, int output, ZpTensor *grad)
     gboolean outer = trace->in_backward;
     trace->in_backward = TRUE;
     count_waiting(root, visited);
-    root->buffer[output] = grad;
+    zp_node_output(root, output)->gradient = grad;
     g_ptr_array_add(ready, root);
     while (ready->len > 0) {
         ZpTraceNode *node = next_ready(ready);

@@ -45,6 +45,7 @@ llama(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *input)
     }
     residual = zp_add(trace, input, branch);
     g_clear_pointer(&branch, zp_tensor_unref);
+    trace->part++;
     {
         g_autoptr(ZpTensor) normed = zp_program_norm(program, block->norm, residual, block->hidden);
         branch = feed(program, block, normed);
@@ -74,6 +75,7 @@ gpt2(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *input)
     }
     residual = zp_add(trace, input, branch);
     g_clear_pointer(&branch, zp_tensor_unref);
+    trace->part++;
     {
         g_autoptr(ZpTensor) normed =
             zp_program_layer_norm(program, block->cpu_kernels, residual, block->hidden);
@@ -89,6 +91,7 @@ parallel(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *inp
     g_autoptr(ZpTensor) normed =
         zp_program_layer_norm(program, block->cpu_kernels, input, block->hidden);
     g_autoptr(ZpTensor) attention = zp_program_attention(program, block, normed);
+    program->trace->part++;
     g_autoptr(ZpTensor) raw = plain_mlp(program, block, normed);
     g_autoptr(ZpTensor) mlp = dropped(program, block, raw);
     g_clear_pointer(&raw, zp_tensor_unref);
@@ -112,6 +115,7 @@ bert(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *input)
     g_clear_pointer(&attention, zp_tensor_unref);
     g_autoptr(ZpTensor) middle = join(program, block, branch, input);
     g_clear_pointer(&branch, zp_tensor_unref);
+    program->trace->part++;
     g_autoptr(ZpTensor) mlp = plain_mlp(program, block, middle);
     branch = dropped(program, block, mlp);
     g_clear_pointer(&mlp, zp_tensor_unref);
@@ -169,20 +173,30 @@ static ZpTensor *
 t5(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *input)
 {
     g_autoptr(ZpTensor) stream = t5_sublayer(program, block, input, t5_self);
+    program->trace->part++;
     if (block->family == ZP_BLOCK_T5_DECODER) {
         ZpTensor *crossed = t5_sublayer(program, block, stream, t5_cross);
         zp_tensor_unref(stream);
         stream = crossed;
+        program->trace->part++;
     }
     return t5_sublayer(program, block, stream, t5_mlp);
 }
 
+int
+zp_program_parts(ZpBlockFamily family)
+{
+    return family == ZP_BLOCK_T5_DECODER ? 3 : 2;
+}
+
+/* Parts are numbered in the order in which they run. */
 ZpTensor *
 zp_program_block(ZpTrace *trace, ZpTensor *input, gconstpointer data)
 {
     const ZpActivationBlock *block = data;
     ZpProgram program = zp_program(trace, block->regime);
     program.sequence_ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
+    trace->part = 0;
     switch (block->family) {
     case ZP_BLOCK_GPT2:
         return gpt2(&program, block, input);

@@ -60,6 +60,24 @@ zp_frame_pack(ZpTrace *trace, ZpTensor *tensor)
     return frame->recomputed_handles - 1;
 }
 
+/* The region's instants are of its own parts, whoever asked for it; output NULL: dropped. */
+static void
+run_again(ZpTrace *trace, ZpTraceProgram program, ZpTensor *input, gconstpointer data,
+          ZpTensor **output)
+{
+    int part = trace->part;
+    ZpTracePass pass = trace->pass;
+    trace->pass = ZP_TRACE_RECOMPUTE;
+    ZpTensor *result = program(trace, input, data);
+    g_ptr_array_set_size(trace->copies, 0);
+    if (output)
+        *output = result;
+    else
+        zp_tensor_unref(result);
+    trace->part = part;
+    trace->pass = pass;
+}
+
 static void
 recompute(ZpTrace *trace, ZpTraceFrame *frame)
 {
@@ -69,8 +87,7 @@ recompute(ZpTrace *trace, ZpTraceFrame *frame)
     trace->recomputing = TRUE;
     trace->no_grad = FALSE;
     frame->products = 0;
-    zp_tensor_unref(frame->program(trace, frame->input, frame->data));
-    g_ptr_array_set_size(trace->copies, 0);
+    run_again(trace, frame->program, frame->input, frame->data, NULL);
     trace->stopped = FALSE;
     trace->frame = outer;
     trace->recomputing = recomputing;
@@ -129,10 +146,11 @@ reentrant_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor
     const Reentrant *region = node->extra;
     g_autoptr(ZpTensor) input =
         zp_tensor_alias(node->saved[0].tensor, &node->saved[0].tensor->shape);
+    trace->part = 0; /* which the region's input belongs to */
     zp_trace_make_leaf(input, FALSE);
     trace->no_grad = FALSE;
-    g_autoptr(ZpTensor) output = region->program(trace, input, region->data);
-    g_ptr_array_set_size(trace->copies, 0);
+    g_autoptr(ZpTensor) output = NULL;
+    run_again(trace, region->program, input, region->data, &output);
     trace->no_grad = TRUE;
     guint before = trace->gradients->len;
     zp_trace_backward(trace, zp_node_ref(output->node), output->output, zp_tensor_ref(grads[0]));

@@ -170,7 +170,9 @@ run(ZpTrace *trace, ZpTensor *input, const ZpActivationLoss *loss, Head *head, Z
 {
     ZpProgram program = zp_program(trace, loss->regime);
     gint64 sizes[] = {loss->vocabulary, loss->hidden};
-    g_autoptr(ZpTensor) normed = zp_program_norm(&program, ZP_NORM_EAGER, input, loss->hidden);
+    g_autoptr(ZpTensor) normed =
+        loss->without_norm ? zp_tensor_again(input)
+                           : zp_program_norm(&program, ZP_NORM_EAGER, input, loss->hidden);
     if (loss->kind >= ZP_LOSS_CHUNKS) {
         g_autoptr(ZpTensor) weight = zp_program_parameter(&program, 2, sizes);
         head->matrix = zp_program_cast(&program, weight);
@@ -189,12 +191,13 @@ run(ZpTrace *trace, ZpTensor *input, const ZpActivationLoss *loss, Head *head, Z
 }
 
 ZpActivationBytes
-zp_activation_measure_loss(const ZpActivationLoss *loss)
+zp_program_measure_loss(const ZpActivationLoss *loss, GArray *events)
 {
     ZpTrace trace;
     ZpActivationBytes bytes = {0};
     Head head = {.loss = loss};
     zp_trace_init(&trace);
+    trace.events = events;
     ZpTensor *held = NULL;
     ZpTensor *input =
         zp_program_entry(&trace, loss->regime, loss->batch, loss->tokens, loss->hidden);
@@ -205,14 +208,22 @@ zp_activation_measure_loss(const ZpActivationLoss *loss)
     bytes.output_bytes = result->storage->bytes;
     bytes.kept_bytes = trace.live[ZP_TRACE_ACTIVATION];
     bytes.kept_copy_bytes = trace.live[ZP_TRACE_PARAMETER_COPY];
+    trace.pass = ZP_TRACE_BACKWARD;
     zp_trace_reset_peak(&trace);
     bytes.backward_entry_bytes = trace.live[ZP_TRACE_ACTIVATION];
     g_autoptr(ZpTensor) one =
         zp_tensor_new(&trace, ZP_TRACE_ACTIVATION, &result->shape, result->element_bytes);
     zp_program_note_backward(&bytes, &trace, zp_node_ref(result->node),
                              zp_tensor_alias(one, &one->shape));
+    trace.events = NULL;
     zp_tensor_unref(head.matrix);
     zp_tensor_unref(held);
     zp_trace_clear(&trace);
     return bytes;
+}
+
+ZpActivationBytes
+zp_activation_measure_loss(const ZpActivationLoss *loss)
+{
+    return zp_program_measure_loss(loss, NULL);
 }

@@ -25,7 +25,7 @@ static void
 gathered_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
 {
     int bytes = grads[0]->element_bytes;
-    ZpTraceShape whole = with_tokens(&node->input_shape[0], node->output_shape[0].size[1]);
+    ZpTraceShape whole = with_tokens(&node->input_shape[0], node->first.shape.size[1]);
     g_autoptr(ZpTensor) gathered = allocate(trace, "all_gather", &whole, bytes);
     (void)gathered; /* alive until the end */
     ZpTensor *gradient = NULL;

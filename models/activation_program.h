@@ -40,6 +40,7 @@ ZpTensor *zp_program_t5_attention(const ZpProgram *program, const ZpActivationBl
                                   ZpTensor *a, ZpTensor *source);
 ZpTensor *zp_program_experts(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a);
 ZpTensor *zp_program_block(ZpTrace *trace, ZpTensor *input, gconstpointer block);
+int zp_program_parts(ZpBlockFamily family); /* ZpTrace.part runs from 0 to this */
 
 /* --- measuring (activation.c) --- */
 ZpTensor *zp_program_entry(ZpTrace *trace, ZpBlockRegime regime, gint64 batch, gint64 tokens,
@@ -49,3 +50,7 @@ void zp_program_note_forward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTensor 
 /* Runs the backward; takes the references to the root and to its gradient. */
 void zp_program_note_backward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTraceNode *root,
                               ZpTensor *grad);
+/* As zp_activation_measure_block() and _loss(); every storage's life goes into `events`, if not
+ * NULL, from the input, that the caller made, to the end of the backward. */
+ZpActivationBytes zp_program_measure_block(const ZpActivationBlock *block, GArray *events);
+ZpActivationBytes zp_program_measure_loss(const ZpActivationLoss *loss, GArray *events);

@@ -5,7 +5,7 @@ storage_unref(ZpTraceStorage *storage)
 {
     if (--storage->references > 0)
         return;
-    zp_trace_grow(storage->trace, storage->class, -storage->bytes);
+    zp_trace_count(storage->trace, storage, TRUE);
     g_free(storage);
 }
 
@@ -18,8 +18,9 @@ zp_tensor_new(ZpTrace *trace, ZpTraceClass class, const ZpTraceShape *shape, int
         .class = class,
         .bytes = zp_shape_elements(shape) * element_bytes,
         .trace = trace,
+        .number = trace->storages++,
     };
-    zp_trace_grow(trace, class, storage->bytes);
+    zp_trace_count(trace, storage, FALSE);
     ZpTensor *tensor = g_new0(ZpTensor, 1);
     tensor->references = 1;
     tensor->storage = storage;

@@ -46,6 +46,17 @@ zp_trace_grow(ZpTrace *trace, ZpTraceClass class, gint64 bytes)
     trace->peak_all = MAX(trace->peak_all, live_of_all(trace));
 }
 
+void
+zp_trace_count(ZpTrace *trace, const ZpTraceStorage *storage, gboolean dies)
+{
+    gint64 bytes = dies ? -storage->bytes : storage->bytes;
+    if (trace->events && storage->class == ZP_TRACE_ACTIVATION && bytes != 0) {
+        ZpTraceEvent event = {storage->number, (gint16)trace->part, (gint16)trace->pass, bytes};
+        g_array_append_val(trace->events, event);
+    }
+    zp_trace_grow(trace, storage->class, bytes);
+}
+
 /* --- nodes --- */
 
 ZpTraceNode *
@@ -73,6 +84,7 @@ zp_node_unref(ZpTraceNode *node)
     zp_node_release_saved(node);
     for (int i = 0; i < node->inputs; i++)
         zp_node_unref(node->next[i]);
+    g_free(node->others);
     g_free(node->extra);
     g_free(node);
 }
@@ -82,7 +94,7 @@ zp_node_unref(ZpTraceNode *node)
 static void
 accumulate_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
 {
-    const ZpTraceShape *shape = &node->output_shape[0];
+    const ZpTraceShape *shape = &node->first.shape;
     (void)results;
     if (!grads[0])
         return;
@@ -101,9 +113,9 @@ zp_trace_make_leaf(ZpTensor *tensor, gboolean parameter)
     node->sequence = G_MAXUINT64;
     node->backward = accumulate_backward;
     node->outputs = 1;
-    node->output_shape[0] = tensor->shape;
-    node->output_bytes[0] = tensor->element_bytes;
+    node->first = (ZpTraceOutput){tensor->shape, tensor->element_bytes, NULL};
     node->parameter = parameter;
+    node->part = tensor->storage->trace->part;
     tensor->node = node;
     tensor->needs_grad = TRUE;
     tensor->parameter = parameter;
@@ -135,6 +147,7 @@ zp_operation_begin(ZpOperation *operation, ZpTrace *trace, const char *name,
     node->backward = backward;
     node->inputs = count;
     node->parameter = operation->parameter;
+    node->part = trace->part;
     for (int i = 0; i < count; i++) {
         node->input_shape[i] = inputs[i]->shape;
         node->input_bytes[i] = inputs[i]->element_bytes;
@@ -211,8 +224,10 @@ zp_operation_output(ZpOperation *operation, ZpTensor *result)
     if (!node)
         return result;
     g_assert(node->outputs < ZP_TRACE_OUTPUTS);
-    node->output_shape[node->outputs] = result->shape;
-    node->output_bytes[node->outputs] = result->element_bytes;
+    if (node->outputs > 0)
+        node->others = g_renew(ZpTraceOutput, node->others, node->outputs);
+    *zp_node_output(node, node->outputs) =
+        (ZpTraceOutput){result->shape, result->element_bytes, NULL};
     result->node = zp_node_ref(node);
     result->output = node->outputs++;
     result->needs_grad = TRUE;

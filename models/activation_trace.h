@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define ZP_TRACE_RANK 5
-#define ZP_TRACE_INPUTS 8   /* of an operation */
+#define ZP_TRACE_INPUTS 4   /* of an operation */
 #define ZP_TRACE_OUTPUTS 64 /* of an operation */
 #define ZP_TRACE_SAVED 8    /* of a node */
 
@@ -28,6 +28,21 @@ typedef enum {
     ZP_TRACE_CLASSES,
 } ZpTraceClass;
 
+/* Which walk of the program an instant belongs to. */
+typedef enum {
+    ZP_TRACE_FORWARD,
+    ZP_TRACE_RECOMPUTE, /* a checkpointed region runs again */
+    ZP_TRACE_BACKWARD,
+    ZP_TRACE_PASSES,
+} ZpTracePass;
+
+/* One storage of activations comes to life or dies. */
+typedef struct {
+    gint32 storage;
+    gint16 part, pass; /* when it happens; part of the program, ZpTracePass */
+    gint64 bytes;      /* negative: dies */
+} ZpTraceEvent;
+
 typedef struct _ZpTrace ZpTrace;
 typedef struct _ZpTraceNode ZpTraceNode;
 typedef struct _ZpTraceFrame ZpTraceFrame;
@@ -37,6 +52,7 @@ typedef struct {
     ZpTraceClass class;
     gint64 bytes;
     ZpTrace *trace;
+    gint32 number; /* in the record of events */
 } ZpTraceStorage;
 
 typedef struct {
@@ -67,6 +83,12 @@ typedef struct {
     int handle;       /* number within the region, when there is one */
 } ZpTraceSaved;
 
+typedef struct {
+    ZpTraceShape shape;
+    int element_bytes;
+    ZpTensor *gradient; /* what has come in so far while a backward runs */
+} ZpTraceOutput;
+
 struct _ZpTraceNode {
     int references;
     guint64 sequence;
@@ -77,16 +99,22 @@ struct _ZpTraceNode {
     ZpTraceSaved saved[ZP_TRACE_SAVED];
     ZpTraceFrame *frame; /* the checkpointed region that the saved tensors belong to */
     gboolean parameter;  /* only parameters lie behind it */
-    /* Shapes and element sizes of inputs and outputs; what else the rule needs. */
-    ZpTraceShape input_shape[ZP_TRACE_INPUTS], output_shape[ZP_TRACE_OUTPUTS];
-    int input_bytes[ZP_TRACE_INPUTS], output_bytes[ZP_TRACE_OUTPUTS];
+    int part;            /* of the program, that the operator is in */
+    /* Shapes and element sizes of inputs; what else the rule needs. */
+    ZpTraceShape input_shape[ZP_TRACE_INPUTS];
+    int input_bytes[ZP_TRACE_INPUTS];
+    ZpTraceOutput first, *others; /* see zp_node_output(): most nodes have one */
     gint64 number[4];
     gpointer extra; /* owner of the node's rule; freed with g_free */
     /* State of a backward. */
     int waiting;
-    gboolean queued;
-    ZpTensor *buffer[ZP_TRACE_OUTPUTS];
 };
+
+static inline ZpTraceOutput *
+zp_node_output(ZpTraceNode *node, int index)
+{
+    return index == 0 ? &node->first : &node->others[index - 1];
+}
 
 struct _ZpTrace {
     gint64 live[ZP_TRACE_CLASSES];
@@ -105,6 +133,11 @@ struct _ZpTrace {
     gboolean recomputing;
     GPtrArray *copies;    /* of parameters, that autocast keeps while it is on */
     GPtrArray *gradients; /* of leaves, kept until the trace ends */
+    /* What runs: a part of the program; backward, that of the node that runs or ran last. */
+    int part;
+    ZpTracePass pass;
+    gint32 storages; /* numbered so far */
+    GArray *events;  /* ZpTraceEvent, borrowed; NULL: none are recorded */
 };
 
 /* --- storages and tensors (activation_tensor.c) --- */
@@ -135,6 +168,8 @@ void zp_trace_init(ZpTrace *trace);
 void zp_trace_clear(ZpTrace *trace); /* drops the gradients of leaves */
 void zp_trace_reset_peak(ZpTrace *trace);
 void zp_trace_grow(ZpTrace *trace, ZpTraceClass class, gint64 bytes); /* negative: frees */
+/* A storage's bytes; recorded, if activations. */
+void zp_trace_count(ZpTrace *trace, const ZpTraceStorage *storage, gboolean dies);
 /* A leaf that collects a gradient. */
 void zp_trace_make_leaf(ZpTensor *tensor, gboolean parameter);
 /* Takes the references to the root's node and to the gradient. */

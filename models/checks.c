@@ -120,25 +120,70 @@ padding_is_kept(const Facts *facts)
     return job->zero.stage < 1 || measured >= owned;
 }
 
-/* Activations belong to a rank's own micro-batch: data parallelism does not divide them. */
+static gint64
+form_bytes(const ZpTraining *training, const ZpModelBytes *form)
+{
+    gint64 b = training->micro_batch, s = training->sequence;
+    gint64 of_sequence = form->bytes_per_position + b * form->bytes_per_token;
+    gint64 of_square = form->bytes_per_position_pair + b * form->bytes_per_pair;
+    gint64 bytes = form->constant_bytes + b * form->bytes_per_sequence;
+    return MAX(0, bytes + s * (of_sequence + s * of_square));
+}
+
+static gint64
+peak_bytes(const ZpTraining *training, const ZpModelPeak *peak)
+{
+    gint64 largest = 0;
+    for (gint32 f = 0; f < peak->n_forms; f++)
+        largest = MAX(largest, form_bytes(training, &peak->forms[f]));
+    return largest;
+}
+
+/* Of a kind of layer under one policy. */
+typedef struct {
+    gint64 kept, recomputed, forward, backward;
+} Needs;
+
+static Needs *
+needs_of(const ZpJob *job, ZpCheckpointing policy)
+{
+    const ZpModel *model = job->model;
+    Needs *needs = g_new0(Needs, model->activations->len + 1);
+    for (guint a = 0; a < model->activations->len; a++) {
+        const ZpModelPolicyBytes *own = zp_model_policy_bytes(
+            zp_model_activation(model, (gint32)a), (int)policy, job->training.micro_batch);
+        needs[a] = (Needs){
+            .kept = form_bytes(&job->training, &own->kept),
+            .recomputed = form_bytes(&job->training, &own->recomputed),
+            .forward = peak_bytes(&job->training, &own->forward),
+            .backward = peak_bytes(&job->training, &own->backward),
+        };
+    }
+    return needs;
+}
+
+/* Activations belong to a rank's own micro-batch: data parallelism does not divide them.  When a
+ * layer runs, forward or backward, what those before it keep is there as well. */
 static gboolean
 activations_are_per_rank(const Facts *facts)
 {
-    const ZpTraining *training = &facts->job->training;
     const ZpModel *model = facts->job->model;
-    gint64 tokens = training->micro_batch * training->sequence;
-    gint64 sum = 0;
+    g_autofree Needs *in_block = needs_of(facts->job, facts->job->training.checkpointing);
+    g_autofree Needs *outside = needs_of(facts->job, ZP_CHECKPOINTING_NONE);
+    gint64 kept = 0, recomputed = 0, most = 0;
+    gint32 block = ZP_MODEL_NONE;
     for (gint32 l = 0; l < (gint32)model->layers->len; l++) {
         const ZpModelLayer *layer = zp_model_layer(model, l);
-        gboolean whole =
-            layer->block == ZP_MODEL_NONE || training->checkpointing == ZP_CHECKPOINTING_NONE;
-        gint64 per_token = whole ? layer->kept_bytes_per_token
-                           : training->checkpointing == ZP_CHECKPOINTING_SELECTIVE
-                               ? layer->selective_bytes_per_token
-                               : layer->input_bytes_per_token;
-        sum += per_token * tokens;
+        recomputed = layer->block == block ? recomputed : 0;
+        block = layer->block;
+        if (layer->kind == ZP_LAYER_HEAD || layer->activation == ZP_MODEL_NONE)
+            continue; /* a head's are logits */
+        const Needs *own = &(block == ZP_MODEL_NONE ? outside : in_block)[layer->activation];
+        kept += own->kept;
+        recomputed += own->recomputed;
+        most = MAX(most, kept + MAX(own->forward, recomputed + own->backward));
     }
-    return facts->figures->activation_peak_bytes >= sum;
+    return facts->figures->activation_peak_bytes >= most;
 }
 
 static gint64

@@ -17,8 +17,9 @@
  *    bucket_elements or more.  With overlap the bucket before is still in flight while one fills
  *    (also the last one of the micro-batch before, where every micro-batch reduces).  Stage 0 does
  *    not pad.  A world of one rank reduces nothing.
- *  - activations of one micro-batch: what the checkpointing policy keeps, and the part of the
- *    largest block that comes back for its backward. */
+ *  - activations of one micro-batch (ZpModelPolicyBytes): what the checkpointing policy keeps of
+ * all layers, and beside it the most of what one layer needs in forward, or in its backward
+ * together with what was recomputed of its block.  The head's, as logits, likewise. */
 #pragma once
 
 #include "models/job.h"

@@ -153,62 +153,108 @@ ledger_buckets(const ZpJob *job, const ZpUnits *units, LedgerMath *math)
     return buckets.worst_bytes;
 }
 
-typedef struct {
-    gint64 tokens, pairs;
-    ZpCheckpointing policy;
-    LedgerMath *math;
-} Activations;
-
+/* c, or c times micro-batch and sequence to the powers given: what is not there cannot overflow. */
 static gint64
-weigh(const Activations *activations, gint64 per_token, gint64 per_pair)
+term(const ZpTraining *training, gint64 bytes, int batches, int sequences, LedgerMath *math)
 {
-    LedgerMath *math = activations->math;
-    return ledger_add(math, ledger_multiply(math, per_token, activations->tokens),
-                      ledger_multiply(math, per_pair, activations->pairs));
+    for (int i = 0; bytes != 0 && i < batches; i++)
+        bytes = ledger_multiply(math, bytes, training->micro_batch);
+    for (int i = 0; bytes != 0 && i < sequences; i++)
+        bytes = ledger_multiply(math, bytes, training->sequence);
+    return bytes;
 }
 
 static gint64
-kept_bytes(const Activations *activations, const ZpModelLayer *layer)
+weigh(const ZpTraining *training, const ZpModelBytes *form, LedgerMath *math)
 {
-    if (layer->block != ZP_MODEL_NONE) {
-        switch (activations->policy) {
-        case ZP_CHECKPOINTING_NONE:
-            break;
-        case ZP_CHECKPOINTING_SELECTIVE:
-            return weigh(activations, layer->selective_bytes_per_token,
-                         layer->selective_bytes_per_pair);
-        case ZP_CHECKPOINTING_FULL:
-            return weigh(activations, layer->input_bytes_per_token, 0);
-        }
-    }
-    return weigh(activations, layer->kept_bytes_per_token, layer->kept_bytes_per_pair);
+    const gint64 terms[] = {
+        form->constant_bytes,
+        term(training, form->bytes_per_token, 1, 1, math),
+        term(training, form->bytes_per_pair, 1, 2, math),
+        term(training, form->bytes_per_position, 0, 1, math),
+        term(training, form->bytes_per_position_pair, 0, 2, math),
+        term(training, form->bytes_per_sequence, 1, 0, math),
+    };
+    gint64 sum = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(terms); i++)
+        sum = ledger_add(math, sum, terms[i]);
+    return MAX(sum, 0);
+}
+
+static gint64
+weigh_peak(const ZpTraining *training, const ZpModelPeak *peak, LedgerMath *math)
+{
+    gint64 largest = 0;
+    for (gint32 f = 0; f < peak->n_forms; f++)
+        largest = MAX(largest, weigh(training, &peak->forms[f], math));
+    return largest;
+}
+
+/* What layers of one kind hold; alike layers are weighed once. */
+typedef struct {
+    gboolean known;
+    gint64 kept_bytes, recomputed_bytes;
+    gint64 forward_bytes, backward_bytes; /* beside those; backward with its recomputation */
+} Weighed;
+
+static void
+weigh_policy(Weighed *weighed, const ZpTraining *training, const ZpModelPolicyBytes *policy,
+             LedgerMath *math)
+{
+    if (weighed->known)
+        return;
+    *weighed = (Weighed){
+        .known = TRUE,
+        .kept_bytes = weigh(training, &policy->kept, math),
+        .recomputed_bytes = weigh(training, &policy->recomputed, math),
+        .forward_bytes = weigh_peak(training, &policy->forward, math),
+        .backward_bytes = MAX(weigh_peak(training, &policy->recompute, math),
+                              weigh_peak(training, &policy->backward, math)),
+    };
+}
+
+/* One class of what layers hold, in forward order. */
+typedef struct {
+    gint64 kept_bytes;
+    gint64 recomputed_bytes; /* of the block so far */
+    gint64 beside_bytes;     /* the most that any layer needs beside what is kept */
+} Held;
+
+static void
+hold(Held *held, const Weighed *layer, LedgerMath *math)
+{
+    held->kept_bytes = ledger_add(math, held->kept_bytes, layer->kept_bytes);
+    held->recomputed_bytes = ledger_add(math, held->recomputed_bytes, layer->recomputed_bytes);
+    gint64 backward = ledger_add(math, held->recomputed_bytes, layer->backward_bytes);
+    held->beside_bytes = MAX(held->beside_bytes, MAX(layer->forward_bytes, backward));
 }
 
 void
 ledger_activations(const ZpJob *job, ZpLedger *ledger, LedgerMath *math)
 {
-    const ZpTraining *training = &job->training;
-    Activations activations = {.policy = training->checkpointing, .math = math};
-    activations.tokens = ledger_multiply(math, training->micro_batch, training->sequence);
-    activations.pairs = ledger_multiply(math, activations.tokens, training->sequence);
-    gint64 kept = 0, block_bytes = 0, largest_block_bytes = 0;
+    const ZpModel *model = job->model;
+    Held activations = {0}, logits = {0};
+    g_autofree Weighed *weighed = g_new0(Weighed, 2 * (gsize)model->activations->len + 1);
     gint32 block = ZP_MODEL_NONE;
-    for (guint l = 0; l < job->model->layers->len; l++) {
-        const ZpModelLayer *layer = zp_model_layer(job->model, (gint32)l);
-        gint64 own = kept_bytes(&activations, layer);
-        gint64 all = weigh(&activations, layer->kept_bytes_per_token, layer->kept_bytes_per_pair);
+    for (guint l = 0; l < model->layers->len; l++) {
+        const ZpModelLayer *layer = zp_model_layer(model, (gint32)l);
         if (layer->block != block)
-            block_bytes = 0;
+            activations.recomputed_bytes = 0;
         block = layer->block;
-        kept = ledger_add(math, kept, own);
-        block_bytes = ledger_add(math, block_bytes, MAX(0, all - own));
-        largest_block_bytes = MAX(largest_block_bytes, block_bytes);
-        ledger->logits_bytes =
-            ledger_add(math, ledger->logits_bytes,
-                       ledger_multiply(math, layer->logits_bytes_per_token, activations.tokens));
+        if (layer->activation == ZP_MODEL_NONE)
+            continue;
+        /* Checkpointing is of blocks: other layers keep everything. */
+        gboolean whole = block == ZP_MODEL_NONE;
+        ZpCheckpointing policy = whole ? ZP_CHECKPOINTING_NONE : job->training.checkpointing;
+        Weighed *own = &weighed[2 * layer->activation + whole];
+        const ZpModelPolicyBytes *bytes = zp_model_policy_bytes(
+            zp_model_activation(model, layer->activation), (int)policy, job->training.micro_batch);
+        weigh_policy(own, &job->training, bytes, math);
+        hold(layer->kind == ZP_LAYER_HEAD ? &logits : &activations, own, math);
     }
-    kept = ledger_multiply(math, kept, zp_parallel_in_flight(job));
-    ledger->activation_bytes = ledger_add(math, kept, largest_block_bytes);
+    gint64 kept = ledger_multiply(math, activations.kept_bytes, zp_parallel_in_flight(job));
+    ledger->activation_bytes = ledger_add(math, kept, activations.beside_bytes);
+    ledger->logits_bytes = ledger_add(math, logits.kept_bytes, logits.beside_bytes);
     if (job->ledger_mutant == ZP_MUTANT_ACTIVATIONS_DIVIDED_BY_DATA_PARALLELISM)
         ledger->activation_bytes /= job->world.ranks;
 }

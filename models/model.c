@@ -1,5 +1,7 @@
 #include "models/model.h"
 
+#include <string.h>
+
 static void
 clear_module(gpointer data)
 {
@@ -35,11 +37,68 @@ zp_model_free(ZpModel *model)
     g_free(model);
 }
 
+/* Field by field: a peak has padding and forms past its count, which say nothing. */
+static gboolean
+equal_peaks(const ZpModelPeak *a, const ZpModelPeak *b)
+{
+    return a->n_forms == b->n_forms &&
+           memcmp(a->forms, b->forms, (gsize)a->n_forms * sizeof *a->forms) == 0;
+}
+
+static gboolean
+equal_policies(const ZpModelPolicyBytes *a, const ZpModelPolicyBytes *b)
+{
+    return memcmp(&a->kept, &b->kept, sizeof a->kept) == 0 &&
+           memcmp(&a->recomputed, &b->recomputed, sizeof a->recomputed) == 0 &&
+           equal_peaks(&a->forward, &b->forward) && equal_peaks(&a->recompute, &b->recompute) &&
+           equal_peaks(&a->backward, &b->backward);
+}
+
+static gboolean
+equal_activations(const ZpModelActivation *a, const ZpModelActivation *b)
+{
+    gboolean equal = a->differs_alone == b->differs_alone;
+    for (int p = 0; p < ZP_MODEL_POLICIES && equal; p++)
+        equal = equal_policies(&a->policies[p], &b->policies[p]) &&
+                (!a->differs_alone || equal_policies(&a->alone[p], &b->alone[p]));
+    return equal;
+}
+
 gint32
 zp_model_add_activation(ZpModel *model, const ZpModelActivation *activation)
 {
+    const ZpModelActivation nothing = {0};
+    if (equal_activations(activation, &nothing))
+        return ZP_MODEL_NONE;
+    for (guint a = 0; a < model->activations->len; a++)
+        if (equal_activations(activation, zp_model_activation(model, (gint32)a)))
+            return (gint32)a;
     g_array_append_val(model->activations, *activation);
     return (gint32)model->activations->len - 1;
+}
+
+static ZpModelBytes
+difference(const ZpModelBytes *a, const ZpModelBytes *b)
+{
+    return (ZpModelBytes){
+        .constant_bytes = a->constant_bytes - b->constant_bytes,
+        .bytes_per_token = a->bytes_per_token - b->bytes_per_token,
+        .bytes_per_pair = a->bytes_per_pair - b->bytes_per_pair,
+        .bytes_per_position = a->bytes_per_position - b->bytes_per_position,
+        .bytes_per_position_pair = a->bytes_per_position_pair - b->bytes_per_position_pair,
+        .bytes_per_sequence = a->bytes_per_sequence - b->bytes_per_sequence,
+    };
+}
+
+ZpModelActivation
+zp_model_activation_of(const ZpModelBytes *kept, const ZpModelBytes *selective,
+                       const ZpModelBytes *input)
+{
+    return (ZpModelActivation){.policies = {
+                                   {.kept = *kept},
+                                   {.kept = *selective, .recomputed = difference(kept, selective)},
+                                   {.kept = *input, .recomputed = difference(kept, input)},
+                               }};
 }
 
 void
@@ -47,6 +106,10 @@ zp_model_add_layer(ZpModel *model, const char *name, gint64 elements, gint32 rep
                    gint64 flops_per_token, gint64 kept_bytes_per_token,
                    gint64 input_bytes_per_token)
 {
+    const ZpModelBytes kept = {.bytes_per_token = kept_bytes_per_token};
+    const ZpModelBytes input = {.bytes_per_token = input_bytes_per_token};
+    ZpModelActivation activation = zp_model_activation_of(&kept, &kept, &input);
+    gint32 entry = zp_model_add_activation(model, &activation);
     for (gint32 i = 0; i < repeat; i++) {
         g_autofree char *full = repeat == 1 ? g_strdup(name) : g_strdup_printf("%s.%d", name, i);
         gint32 index = (gint32)model->layers->len;
@@ -60,7 +123,7 @@ zp_model_add_layer(ZpModel *model, const char *name, gint64 elements, gint32 rep
             .kept_bytes_per_token = kept_bytes_per_token,
             .selective_bytes_per_token = kept_bytes_per_token,
             .input_bytes_per_token = input_bytes_per_token,
-            .activation = ZP_MODEL_NONE,
+            .activation = entry,
         };
         g_array_append_val(model->layers, layer);
         g_autofree char *weight = g_strconcat(full, ".weight", NULL);
@@ -94,9 +157,34 @@ zp_model_new_total(gint64 n_elements, gint32 n_layers)
     return model;
 }
 
+/* TRANSITIONAL: entries of layers that state only the scalars of ZpModelLayer.  To be deleted with
+ * those scalars, once all models are built with entries. */
+static void
+add_entry_of_scalars(ZpModel *model, ZpModelLayer *layer)
+{
+    const ZpModelBytes kept = {
+        .bytes_per_token = layer->kept_bytes_per_token + layer->logits_bytes_per_token,
+        .bytes_per_pair = layer->kept_bytes_per_pair,
+    };
+    const ZpModelBytes selective = {
+        .bytes_per_token = layer->selective_bytes_per_token + layer->logits_bytes_per_token,
+        .bytes_per_pair = layer->selective_bytes_per_pair,
+    };
+    const ZpModelBytes input = {
+        .bytes_per_token = layer->input_bytes_per_token + layer->logits_bytes_per_token,
+    };
+    ZpModelActivation activation = zp_model_activation_of(&kept, &selective, &input);
+    layer->activation = zp_model_add_activation(model, &activation);
+}
+
 void
 zp_model_finish(ZpModel *model)
 {
+    for (guint l = 0; l < model->layers->len; l++) {
+        ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
+        if (layer->activation == ZP_MODEL_NONE)
+            add_entry_of_scalars(model, layer);
+    }
     model->n_elements = model->n_trainable_elements = 0;
     for (guint i = 0; i < model->parameters->len; i++) {
         const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)i);

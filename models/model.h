@@ -51,11 +51,21 @@ typedef enum {
 } ZpLayerKind;
 
 /* Bytes that a micro-batch of b sequences of s tokens takes, as a sum of these times 1, b s, b s^2,
- * s and s^2. */
+ * s, s^2 and b (labels and logits that are shifted by a token). */
 typedef struct {
     gint64 constant_bytes;
     gint64 bytes_per_token, bytes_per_pair, bytes_per_position, bytes_per_position_pair;
+    gint64 bytes_per_sequence;
 } ZpModelBytes;
+
+static inline gint64
+zp_model_bytes_at(const ZpModelBytes *form, gint64 sequences, gint64 tokens)
+{
+    gint64 positions = form->bytes_per_position + form->bytes_per_position_pair * tokens;
+    gint64 rows = form->bytes_per_token + form->bytes_per_pair * tokens;
+    return form->constant_bytes + positions * tokens +
+           sequences * (form->bytes_per_sequence + rows * tokens);
+}
 
 /* A largest live set: the largest of several forms, since b and s decide which instant is worst. */
 enum { ZP_MODEL_PEAK_FORMS = 8 };
@@ -63,6 +73,17 @@ typedef struct {
     gint32 n_forms; /* 0: nothing */
     ZpModelBytes forms[ZP_MODEL_PEAK_FORMS];
 } ZpModelPeak;
+
+static inline gint64
+zp_model_peak_at(const ZpModelPeak *peak, gint64 sequences, gint64 tokens)
+{
+    gint64 most = 0;
+    for (gint32 i = 0; i < peak->n_forms; i++) {
+        gint64 bytes = zp_model_bytes_at(&peak->forms[i], sequences, tokens);
+        most = i == 0 || bytes > most ? bytes : most;
+    }
+    return most;
+}
 
 /* What a layer holds under one checkpointing policy.  Layers of a block are passed in order forward
  * and in recomputation (all of the block is brought back before its backward), in reverse order
@@ -83,7 +104,18 @@ typedef struct {
 enum { ZP_MODEL_POLICIES = 3 };
 typedef struct {
     ZpModelPolicyBytes policies[ZP_MODEL_POLICIES];
+    /* Of a micro-batch of one sequence, where that differs: views of one sequence are contiguous
+     * where those of more are copied. */
+    gboolean differs_alone;
+    ZpModelPolicyBytes alone[ZP_MODEL_POLICIES];
 } ZpModelActivation;
+
+static inline const ZpModelPolicyBytes *
+zp_model_policy_bytes(const ZpModelActivation *activation, int policy, gint64 sequences)
+{
+    return sequences == 1 && activation->differs_alone ? &activation->alone[policy]
+                                                       : &activation->policies[policy];
+}
 
 /* Costs are integers per token (t = micro_batch x sequence tokens) and per pair
  * (micro_batch x sequence^2), forward, per rank.  Bytes are for the compute dtype the model was
@@ -153,8 +185,14 @@ zp_model_module(const ZpModel *model, gint32 index)
     return &g_array_index(model->modules, ZpModelModule, (guint)index);
 }
 
-/* Adds what a kind of layer holds; returns its index for ZpModelLayer.activation. */
+/* Adds what a kind of layer holds, unless the model has an equal entry; returns its index for
+ * ZpModelLayer.activation, ZP_MODEL_NONE for an entry that holds nothing. */
 gint32 zp_model_add_activation(ZpModel *model, const ZpModelActivation *activation);
+
+/* The usual entry: `kept`, of which the selective policy keeps `selective` and the full one
+ * `input`, the rest being recomputed; no transients. */
+ZpModelActivation zp_model_activation_of(const ZpModelBytes *kept, const ZpModelBytes *selective,
+                                         const ZpModelBytes *input);
 
 static inline const ZpModelActivation *
 zp_model_activation(const ZpModel *model, gint32 index)
@@ -166,7 +204,8 @@ zp_model_activation(const ZpModel *model, gint32 index)
  * remainder), for what is not a transformer: 2 FLOPs per parameter and token, no activations. */
 ZpModel *zp_model_new_total(gint64 n_elements, gint32 n_layers);
 
-/* A layer spelt by hand, `repeat` times; flops_per_token < 0 means 2 x elements. */
+/* A layer spelt by hand, `repeat` times, each a block; flops_per_token < 0 means 2 x elements.  The
+ * selective policy keeps all of it, and nothing lives beside what is kept or recomputed. */
 void zp_model_add_layer(ZpModel *model, const char *name, gint64 elements, gint32 repeat,
                         gint64 flops_per_token, gint64 kept_bytes_per_token,
                         gint64 input_bytes_per_token);

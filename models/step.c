@@ -13,7 +13,7 @@ G_DEFINE_QUARK(zp - step - error - quark, zp_step_error)
 /* A tape longer than this is refused: it would take minutes and gigabytes to play. */
 #define MAX_TAPE_INSTRUCTIONS G_GINT64_CONSTANT(40000000)
 /* The most instructions that a layer takes in one pass of one micro-batch. */
-#define INSTRUCTIONS_PER_LAYER 24
+#define INSTRUCTIONS_PER_LAYER 28
 
 struct _ZpStep {
     ZpTape *tape;
@@ -173,6 +173,11 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
         return FALSE;
     wrap_units(step, job);
     zp_ledger_compute(job, step->units, &step->ledger);
+    if (step->ledger.total_bytes == G_MAXINT64) {
+        g_set_error_literal(error, ZP_STEP_ERROR, ZP_STEP_ERROR_RANGE,
+                            "the bytes of a rank do not fit 64-bit integers");
+        return FALSE;
+    }
     zp_tape_clear(step->tape);
     if (!runtime->compile(job, step->units, step->tape, error))
         return FALSE;

@@ -74,54 +74,30 @@ describe_loss(const ZpValidateRecord *row, const ZpJob *job)
     };
 }
 
-static gint64
-per_token(gint64 bytes, gint64 tokens)
-{
-    return (bytes + tokens - 1) / tokens;
-}
-
-/* A layer of a model says what is kept.  What lives beside it while backward passes the block goes
- * with what is recomputed then, or, where nothing is, with the last block: there most is kept. */
-static void
-set_block(ZpModelLayer *layer, const ZpActivationLayer *own, gint64 tokens, gboolean transients)
-{
-    layer->kept_bytes_per_token = own->kept_bytes_per_token;
-    layer->kept_bytes_per_pair = own->kept_bytes_per_pair;
-    layer->selective_bytes_per_token = own->selective_bytes_per_token;
-    layer->selective_bytes_per_pair = own->selective_bytes_per_pair;
-    layer->input_bytes_per_token = own->input_bytes_per_token;
-    if (transients)
-        layer->kept_bytes_per_token += per_token(own->backward_transient_bytes, tokens);
-}
-
 gboolean
 zp_validate_memory_activations(const ZpValidateRecord *row, ZpModel *model, const ZpJob *job)
 {
     if (zp_validate_record_has(row, "n_layers", "enc") ||
         zp_validate_record_has(row, "framework", "llm.c"))
         return TRUE; /* stated elsewhere, or by nobody */
-    gint64 tokens = job->training.micro_batch * job->training.sequence;
     ZpActivationBlock block = describe_block(row, job, strcmp(model->family, "llama") == 0);
     if (!zp_activation_check(&block, NULL))
         return FALSE;
     ZpActivationLoss loss = describe_loss(row, job);
-    ZpActivationLayer own = zp_activation_layer(&block);
-    ZpActivationLayer end = zp_activation_loss_layer(&loss);
-    gboolean recomputes = job->training.checkpointing != ZP_CHECKPOINTING_NONE;
+    ZpActivationParts parts = zp_activation_parts(&block);
+    ZpModelActivation end = zp_activation_loss_part(&loss);
     gint32 before = ZP_MODEL_NONE;
+    int part = 0; /* of the block */
     for (guint l = 0; l < model->layers->len; l++) {
         ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
-        if (layer->kind == ZP_LAYER_HEAD) {
-            gint64 beside = MAX(end.forward_transient_bytes, end.backward_transient_bytes);
-            layer->logits_bytes_per_token =
-                end.kept_bytes_per_token + per_token(end.kept_bytes + beside, tokens);
-        }
+        part = layer->block == before ? part + 1 : 0;
+        before = layer->block;
+        if (layer->kind == ZP_LAYER_HEAD)
+            layer->activation = zp_model_add_activation(model, &end);
         if (layer->block == ZP_MODEL_NONE)
             continue;
-        const ZpActivationLayer nothing = {0};
-        gboolean last = layer->block == model->n_blocks - 1;
-        set_block(layer, layer->block != before ? &own : &nothing, tokens, recomputes || last);
-        before = layer->block;
+        g_assert(part < parts.n_parts);
+        layer->activation = zp_model_add_activation(model, &parts.parts[part]);
     }
     return TRUE;
 }

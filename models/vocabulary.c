@@ -69,6 +69,7 @@ static const char *const role_names[ZP_N_ROLES] = {
     [ZP_ROLE_PERSISTENT_PARAMETER] = "persistent parameter",
     [ZP_ROLE_CHECKPOINT_INPUT] = "checkpoint input",
     [ZP_ROLE_PINNED] = "pinned",
+    [ZP_ROLE_TEMPORARY] = "temporary",
 };
 
 static const ZpTapeVocabulary vocabulary = {

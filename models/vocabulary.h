@@ -83,6 +83,7 @@ typedef enum {
     ZP_ROLE_PERSISTENT_PARAMETER, /* below stage 3's persistence threshold */
     ZP_ROLE_CHECKPOINT_INPUT,     /* activation kept by checkpointing */
     ZP_ROLE_PINNED,
+    ZP_ROLE_TEMPORARY, /* lives within one pass of a layer */
     ZP_N_ROLES,
 } ZpRole;
 

@@ -136,6 +136,60 @@ check_product(ZpScenarioResolve *resolve, ZpSchemaId id, Wide product, const cha
                                  "%s do not fit 64-bit integers: the scenario is too large", what);
 }
 
+/* Coefficients of 1, tokens, pairs, positions, position pairs and sequences. */
+enum { FORM_TERMS = 6 };
+typedef struct {
+    Wide of[FORM_TERMS];
+} Sums;
+
+static Wide
+magnitude(gint64 bytes)
+{
+    return bytes < 0 ? -(Wide)bytes : (Wide)bytes;
+}
+
+static void
+add_form(Sums *sums, const ZpModelBytes *form, Wide times)
+{
+    const gint64 terms[FORM_TERMS] = {form->constant_bytes,          form->bytes_per_token,
+                                      form->bytes_per_pair,          form->bytes_per_position,
+                                      form->bytes_per_position_pair, form->bytes_per_sequence};
+    for (int t = 0; t < FORM_TERMS; t++)
+        sums->of[t] += times * magnitude(terms[t]);
+}
+
+static void
+add_peak(Sums *sums, const ZpModelPeak *peak, Wide times)
+{
+    for (gint32 f = 0; f < peak->n_forms; f++)
+        add_form(sums, &peak->forms[f], times);
+}
+
+/* All that layers may hold, under all policies, as coefficients: no less than any sum of it. */
+static void
+add_activations(const ZpModel *model, const ZpTraining *training, Sums *sums)
+{
+    g_autofree gint32 *n_layers = g_new0(gint32, model->activations->len + 1);
+    for (guint l = 0; l < model->layers->len; l++) {
+        gint32 entry = zp_model_layer(model, (gint32)l)->activation;
+        if (entry != ZP_MODEL_NONE)
+            n_layers[entry]++;
+    }
+    for (guint a = 0; a < model->activations->len; a++) {
+        const ZpModelActivation *entry = zp_model_activation(model, (gint32)a);
+        for (int p = 0; p < ZP_MODEL_POLICIES; p++) {
+            const ZpModelPolicyBytes *policy =
+                zp_model_policy_bytes(entry, p, training->micro_batch);
+            add_form(sums, &policy->kept, n_layers[a]);
+            add_form(sums, &policy->recomputed, n_layers[a]);
+            /* One layer's at a time. */
+            add_peak(sums, &policy->forward, 1);
+            add_peak(sums, &policy->recompute, 1);
+            add_peak(sums, &policy->backward, 1);
+        }
+    }
+}
+
 /* Sums over layers of what a micro-batch makes of them. */
 static void
 check_layers(ZpScenarioResolve *resolve)
@@ -143,30 +197,37 @@ check_layers(ZpScenarioResolve *resolve)
     const ZpModel *model = resolve->scenario->model;
     const ZpTraining *training = &resolve->scenario->job.training;
     Wide tokens = (Wide)training->micro_batch * training->sequence;
-    Wide token_bytes = 0, pair_bytes = 0, token_flops = 0, pair_flops = 0;
+    Sums bytes = {{0}};
+    Wide token_flops = 0, pair_flops = 0;
     for (guint l = 0; l < model->layers->len; l++) {
         const ZpModelLayer *layer = zp_model_layer(model, (gint32)l);
-        token_bytes += (Wide)layer->kept_bytes_per_token + layer->selective_bytes_per_token +
-                       layer->input_bytes_per_token + layer->logits_bytes_per_token +
-                       layer->traffic_bytes_per_token;
-        pair_bytes += (Wide)layer->kept_bytes_per_pair + layer->selective_bytes_per_pair;
+        bytes.of[1] += layer->traffic_bytes_per_token;
         token_flops += layer->flops_per_token;
         pair_flops += layer->flops_per_pair;
     }
-    /* Dimensions are below 2^32 and sums below 2^77: one factor at a time stays in 128 bits. */
+    add_activations(model, training, &bytes);
+    /* Dimensions are below 2^32 and sums below 2^100: one factor at a time stays in 128 bits. */
     Wide limit = (Wide)G_MAXINT64;
     check_product(resolve, ZP_KEY_MICRO_BATCH, tokens, "the tokens of a micro-batch");
     if (tokens > limit)
         return;
     Wide pairs = tokens * training->sequence;
-    gboolean wide = pairs > limit && (pair_bytes > 0 || pair_flops > 0);
+    gboolean wide = pairs > limit && (bytes.of[2] > 0 || bytes.of[4] > 0 || pair_flops > 0);
     check_product(resolve, ZP_KEY_SEQUENCE, wide ? pairs : 0, "the token pairs of a micro-batch");
-    if (wide || token_bytes > limit || token_flops > limit || pair_bytes > limit ||
-        pair_flops > limit)
+    if (wide || token_flops > limit || pair_flops > limit)
         return;
-    check_product(resolve, ZP_KEY_MICRO_BATCH,
-                  tokens * token_bytes / 2 + (pair_bytes > 0 ? pairs * pair_bytes / 2 : 0),
-                  "the activations of a micro-batch");
+    const Wide by[FORM_TERMS] = {1,
+                                 tokens,
+                                 pairs,
+                                 training->sequence,
+                                 (Wide)training->sequence * training->sequence,
+                                 training->micro_batch};
+    Wide sum = 0;
+    for (int t = 0; t < FORM_TERMS; t++) {
+        if (bytes.of[t] > 0)
+            sum += MIN(MIN(bytes.of[t], limit) * by[t] / 2, limit);
+    }
+    check_product(resolve, ZP_KEY_MICRO_BATCH, sum, "the activations of a micro-batch");
     check_product(resolve, ZP_KEY_MICRO_BATCH,
                   tokens * token_flops / 2 + (pair_flops > 0 ? pairs * pair_flops / 2 : 0),
                   "the operations of a micro-batch");

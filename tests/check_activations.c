@@ -1,15 +1,17 @@
 /* check_activations [-v] DIR...: activation memory against measured cases (check_activations/).
  *
  * Prints, for every group (variant, dtype, policy), how many figures are equal and the first that
- * differs.  Exit code 0 when every figure that the measurements call exact is equal, 1 when one
- * differs, 2 on wrong usage or an unreadable file. */
-#include "check_activations/cases.h"
+ * differs; then how many cases the forms in batch and tokens hold for.  Exit code 0 when every
+ * figure that the measurements call exact is equal and all forms hold, 1 when one differs, 2 on
+ * wrong usage or an unreadable file. */
+#include "check_activations/forms.h"
 
 #include <stdio.h>
 #include <string.h>
 
 typedef struct {
     guint cases, equal[CASE_COLUMNS], compared[CASE_COLUMNS], all;
+    FormsTally forms;
 } Tally;
 
 /* The measuring program calls the sum with gradients and copies approximate under autocast: it
@@ -54,6 +56,10 @@ tally_case(Tally *tally, const ActivationCase *item, gboolean *shown, gboolean v
         shown[c] = TRUE;
     }
     tally->all += !differs;
+    if (!activation_case_check_forms(item, &tally->forms)) {
+        printf("  forms of %s differ\n", item->shape);
+        differs = TRUE;
+    }
     return differs;
 }
 
@@ -62,6 +68,11 @@ add(Tally *total, const Tally *part)
 {
     total->cases += part->cases;
     total->all += part->all;
+    total->forms.exact += part->forms.exact;
+    total->forms.rounded += part->forms.rounded;
+    total->forms.by_shape += part->forms.by_shape;
+    total->forms.wrong += part->forms.wrong;
+    total->forms.joined += part->forms.joined;
     for (int c = 0; c < CASE_COLUMNS; c++) {
         total->equal[c] += part->equal[c];
         total->compared[c] += part->compared[c];
@@ -76,6 +87,14 @@ print_tally(const char *name, const Tally *tally)
         if (tally->equal[c] != tally->compared[c])
             printf("; %s %u/%u", case_columns[c], tally->equal[c], tally->compared[c]);
     printf("\n");
+}
+
+static void
+print_forms(const FormsTally *forms)
+{
+    printf("forms in batch and tokens: %u exact, %u rounded up by less than a byte a token, %u "
+           "exact but for tensors taken for gradients by their shape, %u wrong; %u joined\n",
+           forms->exact, forms->rounded, forms->by_shape, forms->wrong, forms->joined);
 }
 
 static char *
@@ -124,6 +143,7 @@ main(int argc, char **argv)
         differs = check(cases, &total, verbose) || differs;
     }
     print_tally("total", &total);
+    print_forms(&total.forms);
     for (int c = 0; c < CASE_COLUMNS; c++)
         printf("  %-38s %u of %u equal\n", case_columns[c], total.equal[c], total.compared[c]);
     return differs;

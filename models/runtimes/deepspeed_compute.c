@@ -92,9 +92,12 @@ share_layers(ZpDsCompute *self)
         if (self->layers[l].last_module >= 0)
             self->modules[self->layers[l].last_module].flops +=
                 (double)zp_model_layer(model, l)->flops_per_pair * (double)self->pairs;
-    for (gint32 l = 0; l < self->n_layers; l++)
-        if (self->layers[l].first_module >= 0)
-            self->starts[self->layers[l].first_module] = l;
+    for (gint32 l = 0; l < self->n_layers; l++) {
+        if (self->layers[l].first_module < 0)
+            continue;
+        self->starts[self->layers[l].first_module] = l;
+        self->ends[self->layers[l].last_module] = l;
+    }
 }
 
 void
@@ -104,17 +107,21 @@ zp_ds_compute_init(ZpDsCompute *self, ZpDs *ds, const ZpDsTree *tree)
     self->tree = tree;
     self->tokens = ds->job->training.micro_batch * ds->job->training.sequence;
     self->pairs = self->tokens * ds->job->training.sequence;
+    self->brought_back = ZP_MODEL_NONE;
     self->n_layers = ds->job->model != NULL ? (gint32)ds->job->model->layers->len : 0;
     self->modules = g_new0(ZpDsModuleCost, MAX(tree->modules->len, 1));
     self->starts = g_new(gint32, MAX(tree->modules->len, 1));
+    self->ends = g_new(gint32, MAX(tree->modules->len, 1));
     for (guint m = 0; m < tree->modules->len; m++)
-        self->starts[m] = ZP_MODEL_NONE;
+        self->starts[m] = self->ends[m] = ZP_MODEL_NONE;
     self->layers = g_new(ZpDsLayerState, (gsize)MAX(self->n_layers, 1));
     for (gint32 l = 0; l < self->n_layers; l++)
         self->layers[l] = (ZpDsLayerState){ZP_MODEL_NONE, ZP_MODEL_NONE, ZP_TAPE_NONE, ZP_TAPE_NONE,
                                            ZP_TAPE_NONE};
-    if (self->n_layers > 0)
-        share_layers(self);
+    if (self->n_layers == 0)
+        return;
+    zp_layer_bytes_init(&self->bytes, ds->job);
+    share_layers(self);
 }
 
 void
@@ -123,67 +130,44 @@ zp_ds_compute_clear(ZpDsCompute *self)
     g_clear_pointer(&self->modules, g_free);
     g_clear_pointer(&self->layers, g_free);
     g_clear_pointer(&self->starts, g_free);
-}
-
-static gint64
-full_kept_bytes(const ZpDsCompute *self, const ZpModelLayer *layer)
-{
-    return layer->kept_bytes_per_token * self->tokens + layer->kept_bytes_per_pair * self->pairs;
-}
-
-/* What the checkpointing policy keeps of a layer from forward to backward. */
-static gint64
-kept_bytes(const ZpDsCompute *self, const ZpModelLayer *layer)
-{
-    if (layer->block == ZP_MODEL_NONE)
-        return full_kept_bytes(self, layer);
-    switch (self->ds->job->training.checkpointing) {
-    case ZP_CHECKPOINTING_NONE:
-        return full_kept_bytes(self, layer);
-    case ZP_CHECKPOINTING_SELECTIVE:
-        return layer->selective_bytes_per_token * self->tokens +
-               layer->selective_bytes_per_pair * self->pairs;
-    case ZP_CHECKPOINTING_FULL:
-        return layer->input_bytes_per_token * self->tokens;
-    }
-    g_assert_not_reached();
-}
-
-/* A block keeps its input once: its first layer does. */
-static gboolean
-starts_block(const ZpDsCompute *self, gint32 l)
-{
-    const ZpModel *model = self->ds->job->model;
-    gint32 block = zp_model_layer(model, l)->block;
-    return l == 0 || block == ZP_MODEL_NONE || zp_model_layer(model, l - 1)->block != block;
-}
-
-static gint32
-make(ZpDsCompute *self, ZpClass class_id, ZpRole role, gint64 bytes)
-{
-    return zp_ds_make(self->ds, ZP_DS_STREAM_COMPUTE, class_id, role, bytes);
+    g_clear_pointer(&self->ends, g_free);
+    zp_layer_bytes_clear(&self->bytes);
 }
 
 static void
-begin_layer(ZpDsCompute *self, gint32 l, gboolean recompute)
+make(ZpDsCompute *self, gint32 l, gint32 *buffer, ZpRole role, gint64 bytes)
 {
-    ZpDsLayerState *state = &self->layers[l];
-    const ZpModelLayer *layer = zp_model_layer(self->ds->job->model, l);
-    if (recompute) {
-        if (state->recomputed == ZP_TAPE_NONE)
-            state->recomputed =
-                make(self, ZP_CLASS_ACTIVATION, ZP_ROLE_NONE, full_kept_bytes(self, layer));
-        return;
-    }
-    gboolean input = self->ds->job->training.checkpointing == ZP_CHECKPOINTING_FULL &&
-                     layer->block != ZP_MODEL_NONE;
-    if (state->kept == ZP_TAPE_NONE && (!input || starts_block(self, l)))
-        state->kept =
-            make(self, ZP_CLASS_ACTIVATION, input ? ZP_ROLE_CHECKPOINT_INPUT : ZP_ROLE_NONE,
-                 kept_bytes(self, layer));
-    if (state->logits == ZP_TAPE_NONE)
-        state->logits =
-            make(self, ZP_CLASS_LOGITS, ZP_ROLE_NONE, layer->logits_bytes_per_token * self->tokens);
+    gboolean head = zp_model_layer(self->ds->job->model, l)->kind == ZP_LAYER_HEAD;
+    if (*buffer == ZP_TAPE_NONE) /* a module that is called twice holds its layer's once */
+        *buffer = zp_ds_make(self->ds, ZP_DS_STREAM_COMPUTE,
+                             head ? ZP_CLASS_LOGITS : ZP_CLASS_ACTIVATION, role, bytes);
+}
+
+static void
+begin_forward(ZpDsCompute *self, gint32 l)
+{
+    const ZpJob *job = self->ds->job;
+    gboolean input = job->training.checkpointing == ZP_CHECKPOINTING_FULL &&
+                     zp_model_layer(job->model, l)->block != ZP_MODEL_NONE;
+    self->brought_back = ZP_MODEL_NONE;
+    const ZpLayerBytes *bytes = zp_layer_bytes_get(&self->bytes, l);
+    make(self, l, &self->layers[l].kept, input ? ZP_ROLE_CHECKPOINT_INPUT : ZP_ROLE_NONE,
+         bytes->kept_bytes);
+    make(self, l, &self->layers[l].beside, ZP_ROLE_TEMPORARY, bytes->forward_bytes);
+}
+
+static void
+begin_recompute(ZpDsCompute *self, gint32 l)
+{
+    const ZpLayerBytes *bytes = zp_layer_bytes_get(&self->bytes, l);
+    make(self, l, &self->layers[l].recomputed, ZP_ROLE_NONE, bytes->recomputed_bytes);
+    make(self, l, &self->layers[l].beside, ZP_ROLE_TEMPORARY, bytes->recompute_bytes);
+}
+
+static void
+end_pass(ZpDsCompute *self, gint32 l)
+{
+    zp_ds_drop(self->ds, ZP_DS_STREAM_COMPUTE, &self->layers[l].beside);
 }
 
 /* `passes` forward-equivalents of the module: 1 forward, 2 backward. */
@@ -213,23 +197,72 @@ communicate(const ZpDsCompute *self, gint32 layer, ZpKind pass)
                                 zp_model_layer(self->ds->job->model, layer), pass);
 }
 
+/* What the selective policy recomputes of a layer, as one kernel. */
+static void
+recompute_layer(ZpDsCompute *self, gint32 l)
+{
+    const ZpJob *job = self->ds->job;
+    const ZpModelLayer *layer = zp_model_layer(job->model, l);
+    double flops = (double)layer->selective_flops_per_token * (double)self->tokens +
+                   (double)layer->selective_flops_per_pair * (double)self->pairs;
+    begin_recompute(self, l);
+    gboolean any = flops > 0.0 || self->layers[l].recomputed != ZP_TAPE_NONE;
+    if (any && job->device.calibration != NULL)
+        zp_ds_timed_kernel(self->ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_RECOMPUTE,
+                           zp_cost_layer(job, layer, ZP_KIND_RECOMPUTE), flops);
+    else if (any)
+        zp_ds_kernel(self->ds, ZP_DS_STREAM_COMPUTE, ZP_KIND_RECOMPUTE, flops,
+                     (double)layer->traffic_bytes_per_token * (double)self->tokens);
+    end_pass(self, l);
+}
+
+/* Before the first backward of a block: all of its layers. */
+static void
+recompute_block(ZpDsCompute *self, gint32 l)
+{
+    const ZpModel *model = self->ds->job->model;
+    gint32 block = zp_model_layer(model, l)->block;
+    if (self->ds->job->training.checkpointing != ZP_CHECKPOINTING_SELECTIVE ||
+        block == ZP_MODEL_NONE || block == self->brought_back)
+        return;
+    self->brought_back = block;
+    while (l > 0 && zp_model_layer(model, l - 1)->block == block)
+        l--;
+    for (; l < self->n_layers && zp_model_layer(model, l)->block == block; l++)
+        if (self->layers[l].first_module >= 0) /* else it never runs */
+            recompute_layer(self, l);
+}
+
 void
 zp_ds_compute_forward(ZpDsCompute *self, gint32 module, gboolean recompute)
 {
-    if (self->starts[module] != ZP_MODEL_NONE)
-        begin_layer(self, self->starts[module], recompute);
+    gint32 started = self->starts[module], ended = self->ends[module];
+    if (started != ZP_MODEL_NONE && recompute)
+        begin_recompute(self, started);
+    else if (started != ZP_MODEL_NONE)
+        begin_forward(self, started);
     ZpKind pass = recompute ? ZP_KIND_RECOMPUTE : ZP_KIND_FORWARD;
     launch(self, &self->modules[module], pass, 1.0);
-    gint32 layer = self->modules[module].layer;
-    if (self->modules[module].share > 0.0 && self->layers[layer].last_module == module)
-        communicate(self, layer, pass);
+    if (ended != ZP_MODEL_NONE) {
+        communicate(self, ended, pass);
+        end_pass(self, ended);
+    }
 }
 
 void
 zp_ds_compute_backward(ZpDsCompute *self, gint32 module)
 {
+    gint32 started = self->starts[module], ended = self->ends[module];
+    if (ended != ZP_MODEL_NONE) {
+        recompute_block(self, ended);
+        make(self, ended, &self->layers[ended].beside, ZP_ROLE_TEMPORARY,
+             zp_layer_bytes_get(&self->bytes, ended)->backward_bytes);
+    }
     launch(self, &self->modules[module], ZP_KIND_BACKWARD, 2.0);
-    communicate(self, self->starts[module], ZP_KIND_BACKWARD);
+    if (started != ZP_MODEL_NONE) {
+        communicate(self, started, ZP_KIND_BACKWARD);
+        end_pass(self, started);
+    }
 }
 
 void
@@ -239,6 +272,5 @@ zp_ds_compute_backward_done(ZpDsCompute *self, gint32 module)
         return;
     ZpDsLayerState *state = &self->layers[self->starts[module]];
     zp_ds_drop(self->ds, ZP_DS_STREAM_COMPUTE, &state->recomputed);
-    zp_ds_drop(self->ds, ZP_DS_STREAM_COMPUTE, &state->logits);
     zp_ds_drop(self->ds, ZP_DS_STREAM_COMPUTE, &state->kept);
 }

@@ -180,6 +180,18 @@ mark_modules(const ZpJob *job, const ZpDeepspeed *settings, ZpDsTree *tree)
     }
 }
 
+/* The same where the model has no modules: each layer is a module of the tree, and a block. */
+static void
+mark_layers(const ZpJob *job, ZpDsTree *tree)
+{
+    for (guint m = 0; m < tree->modules->len; m++) {
+        ZpDsModule *module = zp_ds_tree_module(tree, (gint32)m);
+        module->checkpointed = job->training.checkpointing == ZP_CHECKPOINTING_FULL &&
+                               module->layer != ZP_MODEL_NONE &&
+                               zp_model_layer(job->model, module->layer)->block != ZP_MODEL_NONE;
+    }
+}
+
 static void
 assign_groups(ZpDsProgram *self)
 {
@@ -315,7 +327,10 @@ static ZpDsTree *
 build_tree(const ZpJob *job, const ZpDeepspeed *settings)
 {
     ZpDsTree *tree = zp_ds_tree_new_from_model(job->model);
-    mark_modules(job, settings, tree);
+    if (job->model->modules->len > 0)
+        mark_modules(job, settings, tree);
+    else
+        mark_layers(job, tree);
     return tree;
 }
 

@@ -20,13 +20,13 @@ zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, Zp
     }
     zp_tape_add_group(tape, post_forward, 1);
     gsize n_layers = job ? job->model->layers->len : 0;
-    emit->kept = g_new(gint32, 3 * n_layers + 1);
-    for (gsize i = 0; i < 3 * n_layers; i++)
+    emit->kept = g_new(gint32, 2 * n_layers + 1);
+    for (gsize i = 0; i < 2 * n_layers; i++)
         emit->kept[i] = ZP_TAPE_NONE;
-    emit->logits = emit->kept + n_layers;
-    emit->recomputed = emit->kept + 2 * n_layers;
+    emit->recomputed = emit->kept + n_layers;
     emit->region_done = g_new0(gboolean, plan->regions->len + 1);
     if (job) {
+        zp_layer_bytes_init(&emit->bytes, job);
         emit->tokens = job->training.micro_batch * job->training.sequence;
         emit->pairs = emit->tokens * job->training.sequence;
     }
@@ -35,6 +35,7 @@ zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, Zp
 void
 zp_fsdp_emit_clear(ZpFsdpEmit *emit)
 {
+    zp_layer_bytes_clear(&emit->bytes);
     g_free(emit->kept);
     g_free(emit->region_done);
 }
@@ -160,29 +161,11 @@ communicate(ZpFsdpEmit *emit, const ZpModelLayer *layer, ZpKind pass)
     zp_parallel_communicate(emit->job, emit->tape, ZP_FSDP_STREAM_DEFAULT, layer, pass);
 }
 
-static gint64
-full_bytes(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
-{
-    return layer->kept_bytes_per_token * emit->tokens + layer->kept_bytes_per_pair * emit->pairs;
-}
-
-static gint64
-kept_bytes(const ZpFsdpEmit *emit, const ZpModelLayer *layer, gboolean checkpointed)
-{
-    ZpCheckpointing policy = emit->job->training.checkpointing;
-    if (!checkpointed || policy == ZP_CHECKPOINTING_NONE)
-        return full_bytes(emit, layer);
-    if (policy == ZP_CHECKPOINTING_SELECTIVE)
-        return layer->selective_bytes_per_token * emit->tokens +
-               layer->selective_bytes_per_pair * emit->pairs;
-    return layer->input_bytes_per_token * emit->tokens;
-}
-
 static gint32
-make_activation(ZpFsdpEmit *emit, ZpClass class_id, gint64 bytes)
+make_of_layer(ZpFsdpEmit *emit, const ZpModelLayer *layer, ZpRole role, gint64 bytes)
 {
-    return zp_fsdp_emit_make(emit, ZP_FSDP_STREAM_DEFAULT, class_id, ZP_ROLE_NONE, bytes,
-                             ZP_FSDP_NONE);
+    ZpClass class_id = layer->kind == ZP_LAYER_HEAD ? ZP_CLASS_LOGITS : ZP_CLASS_ACTIVATION;
+    return zp_fsdp_emit_make(emit, ZP_FSDP_STREAM_DEFAULT, class_id, role, bytes, ZP_FSDP_NONE);
 }
 
 void
@@ -192,12 +175,11 @@ zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
         return;
     for (gint32 l = step->first_layer; l < step->first_layer + step->n_layers; l++) {
         const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
-        gboolean checkpointed = step->region != ZP_FSDP_NONE;
-        emit->kept[l] =
-            make_activation(emit, ZP_CLASS_ACTIVATION, kept_bytes(emit, layer, checkpointed));
-        emit->logits[l] =
-            make_activation(emit, ZP_CLASS_LOGITS, layer->logits_bytes_per_token * emit->tokens);
+        const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
+        emit->kept[l] = make_of_layer(emit, layer, ZP_ROLE_NONE, bytes->kept_bytes);
+        gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->forward_bytes);
         launch_layer(emit, ZP_KIND_FORWARD, layer, forward_flops(emit, layer), 1.0);
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
         communicate(emit, layer, ZP_KIND_FORWARD);
     }
 }
@@ -210,13 +192,15 @@ zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step)
     gboolean full = emit->job->training.checkpointing == ZP_CHECKPOINTING_FULL;
     for (gint32 l = step->first_layer; l < step->first_layer + step->n_layers; l++) {
         const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
-        gint64 missing = full_bytes(emit, layer) - kept_bytes(emit, layer, TRUE);
-        emit->recomputed[l] = make_activation(emit, ZP_CLASS_ACTIVATION, MAX(missing, 0));
+        const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
+        emit->recomputed[l] = make_of_layer(emit, layer, ZP_ROLE_NONE, bytes->recomputed_bytes);
+        gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->recompute_bytes);
         double flops = full ? forward_flops(emit, layer)
                             : (double)layer->selective_flops_per_token * (double)emit->tokens +
                                   (double)layer->selective_flops_per_pair * (double)emit->pairs;
-        if (flops > 0.0 || missing > 0)
+        if (flops > 0.0 || bytes->recomputed_bytes > 0)
             launch_layer(emit, ZP_KIND_RECOMPUTE, layer, flops, 1.0);
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
         communicate(emit, layer, ZP_KIND_RECOMPUTE);
     }
 }
@@ -228,7 +212,10 @@ zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
         return;
     for (gint32 l = step->first_layer + step->n_layers - 1; l >= step->first_layer; l--) {
         const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+        const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
+        gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
         launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer), 2.0);
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
         communicate(emit, layer, ZP_KIND_BACKWARD);
     }
 }
@@ -239,7 +226,6 @@ zp_fsdp_emit_release(ZpFsdpEmit *emit, const ZpFsdpStep *step)
     if (emit->job == NULL)
         return;
     for (gint32 l = step->first_layer + step->n_layers - 1; l >= step->first_layer; l--) {
-        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->logits[l]);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->recomputed[l]);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->kept[l]);
     }

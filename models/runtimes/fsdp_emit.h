@@ -3,6 +3,7 @@
 #pragma once
 
 #include "models/cost.h"
+#include "models/layer_bytes.h"
 #include "models/runtimes/fsdp_plan.h"
 #include "models/vocabulary.h"
 
@@ -17,11 +18,11 @@ typedef struct {
     ZpTape *tape;
     ZpPhase phase;
     gint16 micro_batch;
-    gint64 tokens, pairs;  /* of a micro-batch */
-    gint32 *kept;          /* by layer: activations kept for backward */
-    gint32 *logits;        /* by layer */
-    gint32 *recomputed;    /* by layer */
-    gboolean *region_done; /* by region: recomputed in this backward */
+    gint64 tokens, pairs;    /* of a micro-batch */
+    ZpLayerBytesTable bytes; /* of the job's layers */
+    gint32 *kept;            /* by layer: activations (a head's: logits) kept for backward */
+    gint32 *recomputed;      /* by layer */
+    gboolean *region_done;   /* by region: recomputed in this backward */
 } ZpFsdpEmit;
 
 /* Declares links, groups and units, takes scratch memory. */
@@ -80,7 +81,8 @@ zp_fsdp_emit_wait(ZpFsdpEmit *emit, int stream, gint32 event)
         zp_tape_wait(emit->tape, (guint8)stream, event);
 }
 
-/* Computation of the layers of a step, with their activations. */
+/* Computation of the layers of a step, with their activations; around each layer's kernels lives
+ * what one pass of it needs beside what is kept. */
 void zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step);
 void zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step);
 /* The kernels of backward, and afterwards the release of what they used. */

@@ -119,7 +119,7 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
     g_autofree IdealUnit *state = g_new(IdealUnit, n_units);
     gsize n_slots = (gsize)zp_parallel_in_flight(job);
     g_autofree gint32 *numbers = g_new(gint32, 2 * n_units + n_layers);
-    g_autofree gint32 *slots = g_new(gint32, 2 * n_slots * n_layers);
+    g_autofree gint32 *slots = g_new(gint32, n_slots * n_layers);
     g_autoptr(GArray) open = g_array_sized_new(FALSE, FALSE, sizeof(gint32), (guint)n_units);
     Ideal ideal = {
         .job = job,
@@ -130,11 +130,12 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
         .backward_order = numbers + n_units,
         .slots = slots,
         .n_slots = (gint64)n_slots,
-        .input = numbers + 2 * n_units,
+        .recomputed = numbers + 2 * n_units,
         .tokens = job->training.micro_batch * job->training.sequence,
         .open = open,
     };
     ideal.pairs = ideal.tokens * job->training.sequence;
+    zp_layer_bytes_init(&ideal.bytes, job);
     for (gsize u = 0; u < n_units; u++)
         state[u] = (IdealUnit){.gathered = ZP_TAPE_NONE, .gradient = ZP_TAPE_NONE};
     declare(&ideal);
@@ -142,6 +143,7 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
     ideal_allocate_persistent(&ideal);
     for (gint32 s = 0; s < job->simulation.steps; s++)
         write_step(&ideal);
+    zp_layer_bytes_clear(&ideal.bytes);
     return TRUE;
 }
 

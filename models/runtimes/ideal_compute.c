@@ -68,10 +68,11 @@ ideal_layer_durations(const Ideal *ideal, const ZpJob *job, const ZpModelLayer *
 }
 
 static gint32
-make_activation(Ideal *ideal, ZpClass class_id, gint64 bytes)
+make_of_layer(Ideal *ideal, const ZpModelLayer *layer, ZpRole role, gint64 bytes)
 {
+    ZpClass class_id = layer->kind == ZP_LAYER_HEAD ? ZP_CLASS_LOGITS : ZP_CLASS_ACTIVATION;
     return zp_tape_make(ideal->tape, ZP_TAPE_CLOCK_DEVICE, IDEAL_COMPUTE, (guint8)class_id,
-                        ZP_ROLE_NONE, bytes);
+                        (guint8)role, bytes);
 }
 
 static void
@@ -98,18 +99,17 @@ ideal_forward(Ideal *ideal)
             ideal_open_unit(ideal, ideal->forward_order, position++, zero->prefetch_forward,
                             ZP_PHASE_FORWARD);
         zp_tape_tag(ideal->tape, ZP_PHASE_FORWARD, ideal->micro_batch, unit);
-        ideal->kept[l] =
-            make_activation(ideal, ZP_CLASS_ACTIVATION, ideal_layer_kept_bytes(ideal, layer));
-        ideal->logits[l] =
-            make_activation(ideal, ZP_CLASS_LOGITS, layer->logits_bytes_per_token * ideal->tokens);
+        ZpLayerBytes bytes = ideal_layer_bytes(ideal, l);
+        ideal->kept[l] = make_of_layer(ideal, layer, ZP_ROLE_NONE, bytes.kept_bytes);
+        gint32 beside = make_of_layer(ideal, layer, ZP_ROLE_TEMPORARY, bytes.forward_bytes);
         launch_layer(ideal, ZP_KIND_FORWARD, layer, forward_flops(ideal, layer), 1.0);
+        drop(ideal, &beside);
         if (ideal->units->units[unit].last_layer == l && zero->reshard_after_forward)
             ideal_close_unit(ideal, unit);
     }
 }
 
-/* Recomputes the block whose last layer is `last`, before its backward.  The buffers replace
- * ideal->input[], which backward drops layer by layer. */
+/* Recomputes the block whose last layer is `last`, before its backward. */
 static void
 recompute_block(Ideal *ideal, gint32 last)
 {
@@ -120,11 +120,13 @@ recompute_block(Ideal *ideal, gint32 last)
         first--;
     for (gint32 l = first; l <= last; l++) {
         const ZpModelLayer *layer = zp_model_layer(model, l);
-        gint64 bytes = ideal_layer_recomputed_bytes(ideal, l);
-        ideal->input[l] = make_activation(ideal, ZP_CLASS_ACTIVATION, bytes);
+        ZpLayerBytes bytes = ideal_layer_bytes(ideal, l);
+        ideal->recomputed[l] = make_of_layer(ideal, layer, ZP_ROLE_NONE, bytes.recomputed_bytes);
+        gint32 beside = make_of_layer(ideal, layer, ZP_ROLE_TEMPORARY, bytes.recompute_bytes);
         double flops = recompute_flops(ideal, layer);
-        if (flops > 0.0 || bytes > 0)
+        if (flops > 0.0 || bytes.recomputed_bytes > 0)
             launch_layer(ideal, ZP_KIND_RECOMPUTE, layer, flops, 1.0);
+        drop(ideal, &beside);
     }
 }
 
@@ -141,10 +143,12 @@ static void
 backward_layer(Ideal *ideal, gint32 l)
 {
     const ZpModelLayer *layer = zp_model_layer(ideal->job->model, l);
+    gint64 bytes = ideal_layer_bytes(ideal, l).backward_bytes;
+    gint32 beside = make_of_layer(ideal, layer, ZP_ROLE_TEMPORARY, bytes);
     launch_layer(ideal, ZP_KIND_BACKWARD, layer, forward_flops(ideal, layer), 2.0);
+    drop(ideal, &beside);
     drop(ideal, &ideal->kept[l]);
-    drop(ideal, &ideal->logits[l]);
-    drop(ideal, &ideal->input[l]);
+    drop(ideal, &ideal->recomputed[l]);
 }
 
 void
@@ -154,7 +158,7 @@ ideal_backward(Ideal *ideal)
     for (gint32 u = 0; u < ideal->units->n_units; u++)
         ideal->state[u].issued = FALSE;
     for (gint32 l = 0; l < ideal->units->n_layers; l++)
-        ideal->input[l] = ZP_TAPE_NONE;
+        ideal->recomputed[l] = ZP_TAPE_NONE;
     for (gint32 l = ideal->units->n_layers - 1; l >= 0; l--) {
         gint32 unit = ideal->units->unit_of_layer[l];
         const ZpUnit *span = &ideal->units->units[unit];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/cost.h"
+#include "models/layer_bytes.h"
 #include "models/runtime.h"
 #include "models/vocabulary.h"
 
@@ -20,14 +21,14 @@ typedef struct {
     const ZpJob *job;
     const ZpUnits *units;
     ZpTape *tape;
-    IdealUnit *state;      /* by unit */
-    gint32 *kept;          /* by layer: activation buffer */
-    gint32 *logits;        /* by layer */
-    gint32 *input;         /* by layer: checkpoint input */
+    IdealUnit *state; /* by unit */
+    ZpLayerBytesTable bytes;
+    gint32 *kept;          /* by layer: activations kept from forward to backward */
+    gint32 *recomputed;    /* by layer: what backward has brought back */
     gint32 *forward_order; /* units by first use */
     gint32 *backward_order;
     gint64 tokens, pairs;
-    gint32 *slots; /* kept and logits of every micro-batch in flight */
+    gint32 *slots; /* kept of every micro-batch in flight */
     gint64 n_slots;
     gint16 micro_batch;
     gboolean last_micro_batch;
@@ -42,8 +43,7 @@ typedef struct {
 gint64 ideal_shard_elements(const Ideal *ideal, gint64 elements);
 gint64 ideal_gathered_bytes(const Ideal *ideal, gint32 unit);
 void ideal_allocate_persistent(Ideal *ideal);
-gint64 ideal_layer_kept_bytes(const Ideal *ideal, const ZpModelLayer *layer);
-gint64 ideal_layer_recomputed_bytes(const Ideal *ideal, gint32 layer);
+ZpLayerBytes ideal_layer_bytes(const Ideal *ideal, gint32 layer);
 gint64 ideal_owned_elements(const Ideal *ideal);
 
 /* ideal_compute.c */

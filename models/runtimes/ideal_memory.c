@@ -126,43 +126,17 @@ ideal_allocate_persistent(Ideal *ideal)
                                         : stored_elements(ideal, ZP_CLASS_VARIANCE)));
 }
 
-static gint64
-per_rank(const Ideal *ideal, gint64 bytes)
+ZpLayerBytes
+ideal_layer_bytes(const Ideal *ideal, gint32 layer)
 {
-    if (ideal->job->mutant == ZP_MUTANT_ACTIVATIONS_DIVIDED_BY_DATA_PARALLELISM)
-        return bytes / ideal->job->world.ranks;
+    ZpLayerBytes bytes = *zp_layer_bytes_get(&ideal->bytes, layer);
+    if (ideal->job->mutant == ZP_MUTANT_ACTIVATIONS_DIVIDED_BY_DATA_PARALLELISM) {
+        gint32 ranks = ideal->job->world.ranks;
+        bytes.kept_bytes /= ranks;
+        bytes.recomputed_bytes /= ranks;
+        bytes.forward_bytes /= ranks;
+        bytes.recompute_bytes /= ranks;
+        bytes.backward_bytes /= ranks;
+    }
     return bytes;
-}
-
-static gint64
-full_bytes(const Ideal *ideal, const ZpModelLayer *layer)
-{
-    return layer->kept_bytes_per_token * ideal->tokens + layer->kept_bytes_per_pair * ideal->pairs;
-}
-
-static gint64
-selective_bytes(const Ideal *ideal, const ZpModelLayer *layer)
-{
-    return layer->selective_bytes_per_token * ideal->tokens +
-           layer->selective_bytes_per_pair * ideal->pairs;
-}
-
-gint64
-ideal_layer_kept_bytes(const Ideal *ideal, const ZpModelLayer *layer)
-{
-    ZpCheckpointing policy = ideal->job->training.checkpointing;
-    if (layer->block == ZP_MODEL_NONE || policy == ZP_CHECKPOINTING_NONE)
-        return per_rank(ideal, full_bytes(ideal, layer));
-    if (policy == ZP_CHECKPOINTING_SELECTIVE)
-        return per_rank(ideal, selective_bytes(ideal, layer));
-    return per_rank(ideal, layer->input_bytes_per_token * ideal->tokens);
-}
-
-gint64
-ideal_layer_recomputed_bytes(const Ideal *ideal, gint32 index)
-{
-    const ZpModelLayer *layer = zp_model_layer(ideal->job->model, index);
-    gint64 missing =
-        per_rank(ideal, full_bytes(ideal, layer)) - ideal_layer_kept_bytes(ideal, layer);
-    return MAX(missing, 0);
 }

@@ -14,9 +14,7 @@ static void
 choose(Ideal *ideal, gint64 micro_batch)
 {
     gint32 n_layers = ideal->units->n_layers;
-    gint32 *slot = ideal->slots + 2 * n_layers * (micro_batch % ideal->n_slots);
-    ideal->kept = slot;
-    ideal->logits = slot + n_layers;
+    ideal->kept = ideal->slots + n_layers * (micro_batch % ideal->n_slots);
     ideal->micro_batch = (gint16)MIN(micro_batch, G_MAXINT16);
     ideal->last_micro_batch = micro_batch == ideal->job->training.accumulation - 1;
 }

@@ -163,7 +163,10 @@ test_refusals(void)
     job->device.contingency = NAN;
     assert_refused(&fixture, ZP_LEDGER_ERROR_INVALID, "contingency");
     *job = good;
-    g_array_index(fixture.model->layers, ZpModelLayer, 0).kept_bytes_per_token = 2;
+    const ZpModelBytes two = {.bytes_per_token = 2};
+    ZpModelActivation activation = zp_model_activation_of(&two, &two, &two);
+    g_array_index(fixture.model->layers, ZpModelLayer, 0).activation =
+        zp_model_add_activation(fixture.model, &activation);
     job->training.micro_batch = job->training.sequence = G_GINT64_CONSTANT(1) << 31;
     assert_refused(&fixture, ZP_LEDGER_ERROR_OVERFLOW, "activations");
     *job = good;

@@ -121,41 +121,99 @@ test_buckets(void)
     ledger_fixture_clear(&fixture);
 }
 
-/* Three blocks of two layers and a head; bytes per token, 1000 tokens. */
+/* Three blocks of two layers, a layer outside and a head; bytes per token, 1000 tokens. */
+static void
+set_blocks(LedgerFixture *fixture)
+{
+    ZpModel *model = zp_model_new("blocks");
+    zp_model_add_layer(model, "layer", 10, 8, -1, 0, 0);
+    for (gint32 l = 0; l < 8; l++) {
+        ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
+        layer->block = l >= 6 ? ZP_MODEL_NONE : l / 2;
+        layer->kind = l == 7 ? ZP_LAYER_HEAD : ZP_LAYER_OTHER;
+        const ZpModelBytes kept = {.bytes_per_token = l == 7 ? 500 : 100 + 10 * l,
+                                   .bytes_per_pair = l % 2 == 0};
+        const ZpModelBytes selective = {.bytes_per_token = 60};
+        const ZpModelBytes input = {.bytes_per_token = l % 2 == 0 ? 8 : 0};
+        ZpModelActivation entry = zp_model_activation_of(&kept, &selective, &input);
+        layer->activation = zp_model_add_activation(model, &entry);
+    }
+    zp_model_finish(model);
+    ledger_fixture_set_model(fixture, model);
+}
+
+static ZpModelActivation *
+entry_of(LedgerFixture *fixture, gint32 layer)
+{
+    return &g_array_index(fixture->model->activations, ZpModelActivation,
+                          zp_model_layer(fixture->model, layer)->activation);
+}
+
+static gint64
+activation_bytes(LedgerFixture *fixture, ZpCheckpointing policy)
+{
+    fixture->job.training.checkpointing = policy;
+    return ledger_fixture_compute(fixture).activation_bytes;
+}
+
 static void
 test_activations(void)
 {
     LedgerFixture fixture;
     ledger_fixture_init(&fixture, 1, 1, 8);
-    ZpModel *model = zp_model_new("blocks");
-    zp_model_add_layer(model, "layer", 10, 7, -1, 100, 0);
-    for (guint l = 0; l < 7; l++) {
-        ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
-        layer->block = l == 6 ? ZP_MODEL_NONE : (gint32)l / 2;
-        layer->kept_bytes_per_token = 100 + 10 * l;
-        layer->kept_bytes_per_pair = l % 2 == 0;
-        layer->selective_bytes_per_token = 60;
-        layer->selective_bytes_per_pair = 0;
-        layer->input_bytes_per_token = l % 2 == 0 ? 8 : 0;
-        layer->logits_bytes_per_token = l == 6 ? 500 : 0;
-    }
-    zp_model_finish(model);
-    ledger_fixture_set_model(&fixture, model);
+    set_blocks(&fixture);
     const gint64 t = 1000, p = 1000000;
-    ZpLedger ledger = ledger_fixture_compute(&fixture);
-    const gint64 head = 160 * t + p;
-    g_assert_cmpint(ledger.activation_bytes, ==,
-                    (100 + 110 + 120 + 130 + 140 + 150) * t + 3 * p + head);
-    g_assert_cmpint(ledger.logits_bytes, ==, 500 * t);
-    fixture.job.training.checkpointing = ZP_CHECKPOINTING_FULL;
-    g_assert_cmpint(ledger_fixture_compute(&fixture).activation_bytes, ==,
-                    3 * 8 * t + head + (140 + 150 - 8) * t + p);
-    fixture.job.training.checkpointing = ZP_CHECKPOINTING_SELECTIVE;
-    g_assert_cmpint(ledger_fixture_compute(&fixture).activation_bytes, ==,
-                    6 * 60 * t + head + (140 + 150 - 120) * t + p);
+    const gint64 outside = 160 * t + p;
+    g_assert_cmpint(activation_bytes(&fixture, ZP_CHECKPOINTING_NONE), ==,
+                    (100 + 110 + 120 + 130 + 140 + 150) * t + 3 * p + outside);
+    g_assert_cmpint(ledger_fixture_compute(&fixture).logits_bytes, ==, 500 * t);
+    g_assert_cmpint(activation_bytes(&fixture, ZP_CHECKPOINTING_FULL), ==,
+                    3 * 8 * t + outside + (140 + 150 - 8) * t + p);
+    g_assert_cmpint(activation_bytes(&fixture, ZP_CHECKPOINTING_SELECTIVE), ==,
+                    6 * 60 * t + outside + (140 + 150 - 120) * t + p);
     fixture.job.training.micro_batch = 3; /* pairs grow with the micro-batch, not its square */
-    g_assert_cmpint(ledger_fixture_compute(&fixture).activation_bytes, ==,
-                    3 * (6 * 60 * t + head + (140 + 150 - 120) * t + p));
+    g_assert_cmpint(activation_bytes(&fixture, ZP_CHECKPOINTING_SELECTIVE), ==,
+                    3 * (6 * 60 * t + outside + (140 + 150 - 120) * t + p));
+    ledger_fixture_clear(&fixture);
+}
+
+/* Forms of a peak are not added up: the largest counts, and of passes the one that needs most. */
+static void
+test_transients(void)
+{
+    LedgerFixture fixture;
+    ledger_fixture_init(&fixture, 1, 1, 8);
+    set_blocks(&fixture);
+    const gint64 t = 1000, p = 1000000, outside = 160 * t + p;
+    const gint64 none = 750 * t + 3 * p + outside, full = 24 * t + outside;
+    /* Forward of the fourth layer: 70 a token, or 2 a position and sequence and 5. */
+    entry_of(&fixture, 3)->policies[ZP_CHECKPOINTING_NONE].forward = (ZpModelPeak){
+        .n_forms = 2,
+        .forms = {{.bytes_per_token = 70},
+                  {.bytes_per_position = 2, .bytes_per_sequence = 3, .constant_bytes = 5}},
+    };
+    g_assert_cmpint(activation_bytes(&fixture, ZP_CHECKPOINTING_NONE), ==, none + 70 * t);
+    fixture.job.training.micro_batch = 0; /* what is left does not depend on it */
+    g_assert_cmpint(activation_bytes(&fixture, ZP_CHECKPOINTING_NONE), ==, 2 * t + 5);
+    fixture.job.training.micro_batch = 1;
+    /* In backward of the fifth layer (of the third block) only its own part came back so far. */
+    ZpModelPolicyBytes *fifth = &entry_of(&fixture, 4)->policies[ZP_CHECKPOINTING_FULL];
+    fifth->backward = (ZpModelPeak){.n_forms = 1, .forms = {{.bytes_per_token = 200}}};
+    g_assert_cmpint(activation_bytes(&fixture, ZP_CHECKPOINTING_FULL), ==,
+                    full + (140 - 8) * t + p + 200 * t);
+    fifth->backward.forms[0].bytes_per_token = 100; /* less than the sixth brings back */
+    g_assert_cmpint(activation_bytes(&fixture, ZP_CHECKPOINTING_FULL), ==,
+                    full + (140 - 8) * t + p + 150 * t);
+    /* The sixth's recomputation has both. */
+    entry_of(&fixture, 5)->policies[ZP_CHECKPOINTING_FULL].recompute =
+        (ZpModelPeak){.n_forms = 1, .forms = {{.bytes_per_position_pair = 3}}};
+    g_assert_cmpint(activation_bytes(&fixture, ZP_CHECKPOINTING_FULL), ==,
+                    full + (140 + 150 - 8) * t + p + 3 * p);
+    /* The head's are logits, under every policy those of nothing recomputed. */
+    ZpModelPolicyBytes *head = &entry_of(&fixture, 7)->policies[ZP_CHECKPOINTING_NONE];
+    head->forward = (ZpModelPeak){.n_forms = 1, .forms = {{.bytes_per_token = 400}}};
+    head->backward = (ZpModelPeak){.n_forms = 1, .forms = {{.bytes_per_token = 900}}};
+    g_assert_cmpint(ledger_fixture_compute(&fixture).logits_bytes, ==, (500 + 900) * t);
     ledger_fixture_clear(&fixture);
 }
 
@@ -171,20 +229,66 @@ coin(GRand *rand)
     return range(rand, 0, 1);
 }
 
-/* A model with embedding and head, some layers frozen. */
+static ZpModelBytes
+random_form(GRand *rand, gint32 most)
+{
+    ZpModelBytes form = {.bytes_per_token = range(rand, 0, most)};
+    if (coin(rand))
+        form.bytes_per_pair = range(rand, 0, 1);
+    if (coin(rand)) { /* a form may take off what another policy counts */
+        form.constant_bytes = range(rand, -5000, 5000);
+        form.bytes_per_position = range(rand, -20, 20);
+        form.bytes_per_sequence = range(rand, -9, 9);
+        form.bytes_per_position_pair = range(rand, 0, 1);
+    }
+    return form;
+}
+
+static ZpModelPeak
+random_peak(GRand *rand)
+{
+    ZpModelPeak peak = {.n_forms = range(rand, 0, ZP_MODEL_PEAK_FORMS)};
+    for (gint32 f = 0; f < peak.n_forms; f++)
+        peak.forms[f] = random_form(rand, 300);
+    return peak;
+}
+
+static gint32
+add_random_entry(GRand *rand, ZpModel *model)
+{
+    ZpModelBytes kept = random_form(rand, 900), selective = random_form(rand, 500);
+    ZpModelBytes input = {.bytes_per_token = range(rand, 0, 50)};
+    ZpModelActivation entry = zp_model_activation_of(&kept, &selective, &input);
+    for (int p = 0; p < ZP_MODEL_POLICIES; p++) {
+        entry.policies[p].forward = random_peak(rand);
+        if (p != ZP_CHECKPOINTING_NONE)
+            entry.policies[p].recompute = random_peak(rand);
+        entry.policies[p].backward = random_peak(rand);
+    }
+    entry.differs_alone = coin(rand);
+    for (int p = 0; p < ZP_MODEL_POLICIES && entry.differs_alone; p++) {
+        entry.alone[p] = entry.policies[p];
+        entry.alone[p].kept.bytes_per_token += range(rand, 0, 100);
+        entry.alone[p].backward = random_peak(rand);
+    }
+    return zp_model_add_activation(model, &entry);
+}
+
+/* A model with embedding and head, blocks of two kinds of layers, some layers frozen. */
 static ZpModel *
 random_model(GRand *rand)
 {
     ZpModel *model = zp_model_new("random");
     gint32 n = range(rand, 3, 14);
+    const gint32 kinds[] = {add_random_entry(rand, model), add_random_entry(rand, model)};
     for (gint32 l = 0; l < n; l++) {
-        zp_model_add_layer(model, "layer", range(rand, 1, 3000000), 1, -1, range(rand, 0, 900),
-                           range(rand, 0, 50));
+        zp_model_add_layer(model, "layer", range(rand, 1, 3000000), 1, -1, 0, 0);
         ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
         ZpModelParameter *parameter = &g_array_index(model->parameters, ZpModelParameter, l);
         layer->block = l == 0 || l == n - 1 ? ZP_MODEL_NONE : (l - 1) / 2;
         layer->kind = l == 0 ? ZP_LAYER_EMBEDDING : l == n - 1 ? ZP_LAYER_HEAD : ZP_LAYER_OTHER;
-        layer->logits_bytes_per_token = l == n - 1 ? 700 : 0;
+        layer->activation =
+            layer->block == ZP_MODEL_NONE ? add_random_entry(rand, model) : kinds[l % 2];
         parameter->layer = l;
         parameter->trainable = range(rand, 0, 4) > 0;
     }
@@ -209,6 +313,7 @@ random_job(GRand *rand, LedgerFixture *fixture)
                          .bucket_elements = range(rand, 1, 6000000),
                          .overlap = coin(rand),
                          .reshard_after_forward = coin(rand)};
+    job->training.micro_batch = range(rand, 1, 3);
     job->training.accumulation = range(rand, 1, 3);
     job->training.checkpointing = (ZpCheckpointing)range(rand, 0, 2);
     job->precision.gathered = coin(rand) ? ZP_DTYPE_BF16 : ZP_DTYPE_FP32;
@@ -233,7 +338,7 @@ static void
 test_bounds_simulation(void)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
-    int buckets_reached = 0;
+    int buckets_reached = 0, activations_reached = 0;
     for (int trial = 0; trial < 600; trial++) {
         LedgerFixture fixture;
         random_job(rand, &fixture);
@@ -254,11 +359,14 @@ test_bounds_simulation(void)
         g_assert_cmpint(peak[ZP_CLASS_COMMUNICATION], <=, ledger.bucket_bytes);
         buckets_reached += peak[ZP_CLASS_COMMUNICATION] == ledger.bucket_bytes;
         g_assert_cmpint(peak[ZP_CLASS_ACTIVATION], <=, ledger.activation_bytes);
+        activations_reached += peak[ZP_CLASS_ACTIVATION] == ledger.activation_bytes;
         g_assert_cmpint(peak[ZP_CLASS_LOGITS], ==, ledger.logits_bytes);
         g_assert_cmpint(summary.peak_bytes, <=, ledger.total_bytes);
         ledger_fixture_clear(&fixture);
     }
-    g_assert_cmpint(buckets_reached, >, 300); /* a bound that nothing reaches says nothing */
+    /* A bound that nothing reaches says nothing. */
+    g_assert_cmpint(buckets_reached, >, 300);
+    g_assert_cmpint(activations_reached, >, 100);
 }
 
 int
@@ -269,6 +377,7 @@ main(int argc, char **argv)
     g_test_add_func("/ledger-peak/enclosing-unit", test_enclosing_unit);
     g_test_add_func("/ledger-peak/buckets", test_buckets);
     g_test_add_func("/ledger-peak/activations", test_activations);
+    g_test_add_func("/ledger-peak/transients", test_transients);
     g_test_add_func("/ledger-peak/bounds-simulation", test_bounds_simulation);
     return g_test_run();
 }
