@@ -95,7 +95,7 @@ ring(const ZpNetwork *network, const Path *path, double wire, double passes)
     double bytes_per_s = near ? MIN(path->network, path->link) : path->network;
     return (Price){seconds_for(wire, bytes_per_s), ring_hops(network, path, passes), TRUE,
                    path->stride == 1 ? "ring between nodes, one a node"
-                                     : "ring between nodes, NICs shared by interleaved groups"};
+                                     : "ring between nodes, groups share NICs"};
 }
 
 /* Between nodes a tree spans the nodes, and each reduces inside as fast as it can. */
@@ -210,7 +210,7 @@ look_up(const ZpNetwork *network, const Path *path, ZpKind kind, gint64 bytes, Z
     }
     cost->fixed_ps = MIN(cost->fixed_ps, time);
     cost->solo_ps = time - cost->fixed_ps;
-    cost->rule = "measured table";
+    cost->rule = table->rule;
     return TRUE;
 }
 

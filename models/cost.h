@@ -47,7 +47,7 @@ typedef struct {
     ZpTime fixed_ps, solo_ps; /* latency; transfer alone on the link.  Saturate at ZP_TIME_MAX */
     gint64 wire_bytes;        /* each rank puts on the link; saturates at G_MAXINT64 */
     ZpLink link;
-    const char *rule; /* which rule priced it: "ring inside a node" */
+    const char *rule; /* which rule priced it, for ever valid: "ring inside a node" */
 } ZpCost;
 
 /* A collective of `bytes` message bytes among `size` ranks, `stride` apart in the world.  size 1
@@ -71,6 +71,7 @@ void zp_cost_network_defaults(ZpNetwork *network, double link_bytes_per_s,
 /* Roofline: max(flops / achieved flops, bytes / achieved bandwidth) + kernel latency (Williams,
  * Waterman and Patterson 2009). */
 ZpTime zp_cost_kernel(const ZpDevice *device, double flops, double bytes);
+#define ZP_COST_ROOFLINE "roofline of the device"
 
 /* A transfer over the host link: wire bytes = bytes, no latency of its own. */
 ZpCost zp_cost_transfer(const ZpNetwork *network, ZpKind kind, gint64 bytes);

@@ -118,6 +118,13 @@ read_times(GKeyFile *file, ZpCalibration *calibration, GError **error)
     return TRUE;
 }
 
+void
+zp_calibration_set_origin(ZpCalibration *calibration, const char *origin)
+{
+    g_autofree char *rule = g_strdup_printf("constants of %s", origin);
+    calibration->rule = g_intern_string(rule);
+}
+
 ZpCalibration *
 zp_calibration_parse(const char *text, GError **error)
 {
@@ -131,6 +138,7 @@ zp_calibration_parse(const char *text, GError **error)
     g_autoptr(ZpCalibration) calibration = g_new0(ZpCalibration, 1);
     g_autofree char *gpu = g_key_file_get_string(file, "gpu", "name", NULL);
     calibration->gpu = g_intern_string(gpu != NULL ? gpu : "");
+    zp_calibration_set_origin(calibration, calibration->gpu);
     for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++) {
         const Number *number = &numbers[i];
         double *member = (double *)(gpointer)((char *)calibration + number->offset);
@@ -215,6 +223,8 @@ load_built_in(gpointer unused G_GNUC_UNUSED)
         ZpCalibration *calibration = zp_calibration_parse(zp_resources_text(path), &error);
         if (calibration == NULL)
             g_error("%s: %s", path, error->message);
+        g_autofree char *origin = g_strdup_printf("%s (built in)", calibration->gpu);
+        zp_calibration_set_origin(calibration, origin);
         g_ptr_array_add(all, calibration);
     }
     return all;

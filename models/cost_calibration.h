@@ -12,7 +12,8 @@
 enum { ZP_CALIBRATION_HEAD_64, ZP_CALIBRATION_HEAD_128, ZP_CALIBRATION_N_HEADS };
 
 struct _ZpCalibration {
-    const char *gpu; /* name in the hardware catalogue */
+    const char *gpu;  /* name in the hardware catalogue */
+    const char *rule; /* what a price from these constants says of itself */
     /* A matrix product m x n x k:
      *   latency + 2mnk / (peak x efficiency x sustained)
      *             x (1 + tile multiprocessors / tiles) (1 + depth / k),
@@ -46,6 +47,8 @@ struct _ZpCalibration {
 const ZpCalibration *zp_calibration_find(const char *gpu);
 /* Reads a file's text.  Errors name the key and what is legal. */
 ZpCalibration *zp_calibration_parse(const char *text, GError **error);
+/* Where the constants were read, for `rule`: "constants of ORIGIN". */
+void zp_calibration_set_origin(ZpCalibration *calibration, const char *origin);
 void zp_calibration_free(ZpCalibration *calibration);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpCalibration, zp_calibration_free)
 /* The text that zp_calibration_parse() reads back; `evidence` (may be NULL) is put in front as

@@ -248,6 +248,12 @@ zp_cost_layer(const ZpJob *job, const ZpModelLayer *layer, ZpKind pass)
         MAX(parts.products + parts.attention + parts.elementwise, parts.host));
 }
 
+const char *
+zp_cost_layer_rule(const ZpJob *job)
+{
+    return constants(job) != NULL ? constants(job)->rule : ZP_COST_ROOFLINE;
+}
+
 void
 zp_cost_interference(const ZpJob *job, const ZpTape *tape,
                      gint32 ppm[ZP_TAPE_N_CATEGORIES][ZP_TAPE_N_CATEGORIES])

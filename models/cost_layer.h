@@ -23,6 +23,8 @@ typedef struct {
 } ZpCostParts;
 ZpCostParts zp_cost_layer_parts(const ZpJob *job, const ZpModelLayer *layer, ZpKind pass);
 ZpTime zp_cost_layer(const ZpJob *job, const ZpModelLayer *layer, ZpKind pass);
+/* Which rule prices the layers of a job: its calibration's, else ZP_COST_ROOFLINE. */
+const char *zp_cost_layer_rule(const ZpJob *job);
 
 /* How communication and computation slow each other down in this tape, as a player wants it
  * (sim/play.h); nothing without a calibration.  What counts is how hard the collectives lean on

@@ -56,6 +56,8 @@ load(gpointer unused G_GNUC_UNUSED)
             .kind = kind_of(fields[KIND]),
             .points = parse_points(fields[POINTS]),
         };
+        g_autofree char *rule = g_strdup_printf("measured, %s", table.source);
+        table.rule = g_intern_string(rule);
         g_array_append_val(tables, table);
     }
     return tables;

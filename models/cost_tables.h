@@ -13,6 +13,7 @@ typedef struct {
     const char *gpu;     /* "A100-SXM": the family, without the memory size */
     const char *network; /* "EFAv2 32x100Gb" */
     const char *source;
+    const char *rule; /* "measured, SOURCE": what a price from this table says of itself */
     gint32 nodes, gpus_per_node;
     ZpKind kind;
     GArray *points; /* ZpCostPoint, by bytes */

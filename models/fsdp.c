@@ -10,6 +10,7 @@ static const ZpFsdp defaults = {
     .all_reduce_every_micro_batch = TRUE,
     .reshard_after_backward = TRUE,
     .pin_memory = TRUE,
+    .cpu_adam_elements_per_s = 4e9,
     .prefetch = ZP_FSDP_PREFETCH_PRE,
     .limit_all_gathers = TRUE,
 };

@@ -45,11 +45,16 @@ struct _ZpFsdp {
     gint32 backward_prefetch; /* likewise for backward; 0: implicit (one predecessor) */
     gboolean embedding_unshard_in_backward;  /* FALSE: set_unshard_in_backward(False) on it */
     gint32 reduce_scatter_max_input_buffers; /* >= 1 */
-    gboolean sync_every_micro_batch; /* FALSE: set_requires_gradient_sync(False) but on the last */
+    gboolean separate_reduce_scatter; /* set_separate_reduce_scatter_group(): a communicator of its
+                                       * own, beside that of the gathers */
+    gboolean sync_every_micro_batch;  /* FALSE: set_requires_gradient_sync(False) but on the last */
     gboolean all_reduce_every_micro_batch; /* FALSE: set_requires_all_reduce(False) likewise */
     gboolean reshard_after_backward; /* FALSE: set_reshard_after_backward(False) but on the last */
     gboolean cpu_offload;            /* CPUOffloadPolicy */
     gboolean pin_memory;
+    /* Elements a second that the cores of a node update with a fused Adam, transfers included
+     * (fsdp2 with cpu_offload); foreach and the loop are slower, see fsdp_optimizer.h. */
+    double cpu_adam_elements_per_s;
     gboolean checkpoint_outside; /* checkpointing wraps the units; FALSE: units wrap it */
 
     /* fsdp1 (sync_every_micro_batch FALSE: no_sync()) */

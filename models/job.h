@@ -59,6 +59,8 @@ typedef struct {
     gint64
         bucket_elements; /* gradients reduced together: a bucket closes when it holds this many */
     gboolean overlap;    /* reductions run beside backward, else backward waits for each */
+    gboolean overlap_gather; /* stages 1 and 2 gather updated parameters beside the next forward,
+                              * else after the step */
     gboolean reshard_after_forward; /* stage 3: free after forward and gather again */
 } ZpZero;
 

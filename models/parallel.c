@@ -274,6 +274,7 @@ launch(const ZpJob *job, ZpTape *tape, guint8 stream, const Operation *operation
         .link = (gint8)cost.link,
         .group = ZP_TAPE_NONE, /* its ranks are one simulated rank */
         .category = ZP_TAPE_COMMUNICATION,
+        .rule = zp_tape_add_rule(tape, cost.rule),
         .label = label_of(tape, operation->label),
     };
     zp_tape_launch(tape, stream, zp_tape_add_work(tape, &work));

@@ -8,6 +8,7 @@ struct _ZpStepAllocator {
     ZpAllocator *allocator;
     ZpObserver own, observer;
     const ZpObserver *other;
+    const ZpTape *tape;
 };
 
 static gboolean
@@ -36,6 +37,18 @@ on_change(const ZpTape *tape, const ZpObserverChange *change, gpointer data)
         self->other->change(tape, change, self->other->data);
 }
 
+static void
+on_figures(ZpTime time, gint32 instr, const ZpAllocatorBytes *now, gpointer data)
+{
+    const ZpStepAllocator *self = data;
+    ZpObserverPools pools = {.time = time,
+                             .allocated_bytes = now->allocated_bytes,
+                             .active_bytes = now->active_bytes,
+                             .reserved_bytes = now->reserved_bytes,
+                             .instr = instr};
+    self->other->pools(self->tape, &pools, self->other->data);
+}
+
 /* So that segments, overhead and contingency together never exceed the capacity while the cache
  * can still be emptied. */
 static gint64
@@ -61,6 +74,9 @@ zp_step_allocator_new(const ZpJob *job, const ZpTape *tape, const ZpObserver *ot
     self->allocator = zp_allocator_new(tape, &config);
     self->own = zp_allocator_observer(self->allocator);
     self->other = other;
+    self->tape = tape;
+    if (wants(other, 0) && other->pools != NULL)
+        zp_allocator_set_func(self->allocator, on_figures, self);
     gboolean alone = other == NULL || other->rank == self->own.rank;
     self->observer = (ZpObserver){
         .span = on_span,

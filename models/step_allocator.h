@@ -7,8 +7,9 @@
 typedef struct _ZpStepAllocator ZpStepAllocator;
 
 /* NULL where the job has no allocator.  `tape` and `other` (or NULL) are borrowed; `other` is told
- * what it would see alone.  Runtime overhead does not come from the allocator, which may reserve
- * what the capacity leaves beside overhead and contingency. */
+ * what it would see alone, and what the allocator holds where it asks for it.  Runtime overhead
+ * does not come from the allocator, which may reserve what the capacity leaves beside overhead and
+ * contingency. */
 ZpStepAllocator *zp_step_allocator_new(const ZpJob *job, const ZpTape *tape,
                                        const ZpObserver *other);
 void zp_step_allocator_free(ZpStepAllocator *self);

@@ -18,6 +18,7 @@
  *    asynchronous tensor parallelism are refused; "sharded in 4": shard groups of 4;
  *  - what the notes say of a repository's defaults ("micro batch 1 and seq 4096") where the columns
  *    are empty, a vocabulary of "about 250k" as 250,000;
+ *  - Megatron: gradients in fp32, reduced after backward, unless the strategy is "overlapped";
  *  - cpu_offload "y": DeepSpeed's stage 3 with parameters and optimizer on the host;
  *  - a vocabulary that is not stated is what the parameter count leaves for the two tables;
  *  - attention on V100 is eager, and in BigScience's runs of 2021;

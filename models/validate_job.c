@@ -265,6 +265,19 @@ offload_to_host(ZpValidateJob *self, const Row *row)
                                         ZP_DTYPE_BF16, ZP_DTYPE_FP32, ZP_DTYPE_FP32};
 }
 
+/* Megatron-LM reduces gradients of bf16 in fp32 (megatron/arguments.py: "bfloat16 requires gradient
+ * accumulation and all-reduce to be done in fp32"), after backward, and gathers parameters after
+ * the step, unless told to overlap: Megatron-LLaMA's overlapped distributed optimizer does both
+ * beside computation. */
+static void
+fill_megatron(ZpValidateJob *self, const Row *row)
+{
+    ZpJob *job = &self->job;
+    if (!has(row, "param_dtype", "fp16"))
+        job->precision.reduce = job->precision.gradient = ZP_DTYPE_FP32;
+    job->zero.overlap = job->zero.overlap_gather = has(row, "strategy", "overlapped");
+}
+
 static gboolean
 fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
 {
@@ -273,6 +286,7 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
     if (has(row, "notes", "fp8") || has(row, "notes", "float8") || has(row, "param_dtype", "fp8"))
         return refuse(error, "products in fp8 have no measured constants");
     job->runtime = "ideal";
+    job->zero.overlap = TRUE;
     job->zero.stage = g_ascii_strncasecmp(strategy, "zero1", 5) == 0   ? 1
                       : g_ascii_strncasecmp(strategy, "zero2", 5) == 0 ? 2
                       : g_ascii_strncasecmp(strategy, "ddp", 3) == 0   ? 0
@@ -290,6 +304,8 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
     }
     if (has(row, "reduce_dtype", "fp32"))
         job->precision.reduce = ZP_DTYPE_FP32;
+    if (has(row, "framework", "megatron"))
+        fill_megatron(self, row);
     const char *offload = text(row, "cpu_offload");
     if (strcmp(offload, "y") == 0)
         offload_to_host(self, row);
@@ -345,7 +361,6 @@ zp_validate_job_new(const ZpValidateCsv *csv, guint record, const ZpHardware *ha
     job->zero.outer = ZP_OUTER_ROOT;
     job->zero.prefetch_forward = job->zero.prefetch_backward = 1;
     job->zero.bucket_elements = job->zero.stage == 3 ? 1 : 250000000;
-    job->zero.overlap = TRUE;
     job->zero.reshard_after_forward = TRUE;
     job->host.launch_overhead_ps = 5 * ZP_TIME_PER_US;
     job->simulation = (ZpSimulation){.simulated_ranks = 1, .steps = 2, .slow_rank = ZP_MODEL_NONE};

@@ -1,5 +1,6 @@
 #include "reports/receipt.h"
 
+#include "models/step_prices.h"
 #include "reports/event.h"
 #include "reports/receipt_internal.h"
 #include "reports/words.h"
@@ -136,6 +137,29 @@ traffic(JsonBuilder *json, const ZpStepSummary *s)
 }
 
 static void
+prices(JsonBuilder *json, const ZpTape *tape)
+{
+    g_autoptr(GArray) table = zp_step_prices(tape);
+    zp_receipt_array(json, "prices");
+    for (guint i = 0; i < table->len; i++) {
+        const ZpStepPrice *p = &g_array_index(table, ZpStepPrice, i);
+        json_builder_begin_object(json);
+        zp_receipt_text(json, "category", zp_words_categories[p->category]);
+        zp_receipt_text(json, "kind", zp_vocabulary_kind_name(p->kind));
+        zp_receipt_int(json, "ranks", p->ranks);
+        zp_receipt_text(json, "rule", p->rule);
+        zp_receipt_int(json, "count", p->count);
+        zp_receipt_int(json, "bytes", p->bytes);
+        zp_receipt_int(json, "wire_bytes", p->wire_bytes);
+        zp_receipt_int(json, "busy_ps", p->busy_ps);
+        zp_receipt_double(json, "bus_bytes_per_s", zp_step_price_bus_bytes_per_s(p));
+        zp_receipt_double(json, "flops", p->flops);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+}
+
+static void
 allocator_pools(JsonBuilder *json, const ZpReportRun *run)
 {
     const ZpAllocatorResult *a = &run->summary->allocator;
@@ -209,6 +233,7 @@ zp_receipt_run_json(const ZpReportRun *run, const ZpRecorder *trace)
     step(json, run->summary);
     peak(json, run);
     traffic(json, run->summary);
+    prices(json, run->tape);
     allocator(json, run);
     verdict(json, run);
     zp_receipt_ledger(json, run->ledger);

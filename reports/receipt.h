@@ -14,6 +14,9 @@
  *               live_set {buffers, bytes, largest [{class, role, unit, bytes}]}}
  *   persistent  {bytes, by_class}; host_peak_bytes
  *   traffic     [{kind, phase, count, bytes, wire_bytes, busy_ps}]
+ *   prices      [{category, kind, ranks (1: no collective), rule (what priced it), count, bytes,
+ *               wire_bytes, busy_ps (alone), bus_bytes_per_s (wire bytes over busy time), flops}],
+ *               of the last step: collectives, copies, kernels, the host's work
  *   allocator   null, or {allocated_bytes, active_bytes, reserved_bytes (peaks), device_bytes (with
  *               runtime overhead), event, request_bytes, time_ps (of the reserved peak), then
  *               allocated_then_bytes, rounding_bytes, waiting_bytes, fragmented_bytes,
@@ -24,8 +27,9 @@
  *   ledger      as below without its head
  *   warnings    [text]
  *   trace       with a recorder: {operations [{stream, kind, phase, unit, micro_batch, step, rank,
- *               start_ps, end_ps, exposed_ps, bytes, wire_bytes}],
- *               memory [{time_ps, space, class, delta_bytes, class_bytes, total_bytes, rank}]}
+ *               start_ps, end_ps, exposed_ps, bytes, wire_bytes, rule}],
+ *               memory [{time_ps, space, class, delta_bytes, class_bytes, total_bytes, rank}],
+ *               allocator [{time_ps, allocated_bytes, active_bytes, reserved_bytes}] (rank 0)}
  *
  * "zeropeak-ledger/1": schema, zeropeak, name, source, inputs, job, then ledger {
  *   rows [{name, class, dtype, bytes_per_element, copies, owners, elements, padding_bytes,

@@ -31,6 +31,7 @@ operation(JsonBuilder *json, const ZpTape *tape, const ZpObserverSpan *span, ZpT
     zp_receipt_int(json, "exposed_ps", exposed);
     zp_receipt_int(json, "bytes", work->bytes);
     zp_receipt_int(json, "wire_bytes", work->wire_bytes);
+    zp_receipt_text(json, "rule", zp_tape_rule(tape, work));
     json_builder_end_object(json);
 }
 
@@ -46,6 +47,23 @@ memory_change(JsonBuilder *json, const ZpTape *tape, const ZpObserverChange *cha
     zp_receipt_int(json, "total_bytes", change->total_bytes);
     zp_receipt_int(json, "rank", change->rank);
     json_builder_end_object(json);
+}
+
+static void
+allocator_curves(JsonBuilder *json, const ZpRecorder *recorder)
+{
+    gsize n;
+    const ZpObserverPools *pools = zp_recorder_pools(recorder, &n);
+    zp_receipt_array(json, "allocator");
+    for (gsize i = 0; i < n; i++) {
+        json_builder_begin_object(json);
+        zp_receipt_int(json, "time_ps", pools[i].time);
+        zp_receipt_int(json, "allocated_bytes", pools[i].allocated_bytes);
+        zp_receipt_int(json, "active_bytes", pools[i].active_bytes);
+        zp_receipt_int(json, "reserved_bytes", pools[i].reserved_bytes);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
 }
 
 void
@@ -64,5 +82,6 @@ zp_receipt_trace(JsonBuilder *json, const ZpTape *tape, const ZpRecorder *record
     for (gsize i = 0; i < n_changes; i++)
         memory_change(json, tape, &changes[i]);
     json_builder_end_array(json);
+    allocator_curves(json, recorder);
     json_builder_end_object(json);
 }

@@ -3,6 +3,7 @@
 struct _ZpRecorder {
     GArray *spans;   /* ZpObserverSpan */
     GArray *changes; /* ZpObserverChange */
+    GArray *pools;   /* ZpObserverPools */
     ZpObserver observer;
 };
 
@@ -20,13 +21,22 @@ on_change(const ZpTape *tape G_GNUC_UNUSED, const ZpObserverChange *change, gpoi
     g_array_append_vals(recorder->changes, change, 1);
 }
 
+static void
+on_pools(const ZpTape *tape G_GNUC_UNUSED, const ZpObserverPools *pools, gpointer data)
+{
+    ZpRecorder *recorder = data;
+    g_array_append_vals(recorder->pools, pools, 1);
+}
+
 ZpRecorder *
 zp_recorder_new(void)
 {
     ZpRecorder *recorder = g_new0(ZpRecorder, 1);
     recorder->spans = g_array_new(FALSE, FALSE, sizeof(ZpObserverSpan));
     recorder->changes = g_array_new(FALSE, FALSE, sizeof(ZpObserverChange));
-    recorder->observer = (ZpObserver){.span = on_span, .change = on_change, .data = recorder};
+    recorder->pools = g_array_new(FALSE, FALSE, sizeof(ZpObserverPools));
+    recorder->observer =
+        (ZpObserver){.span = on_span, .change = on_change, .data = recorder, .pools = on_pools};
     return recorder;
 }
 
@@ -37,6 +47,7 @@ zp_recorder_free(ZpRecorder *recorder)
         return;
     g_array_unref(recorder->spans);
     g_array_unref(recorder->changes);
+    g_array_unref(recorder->pools);
     g_free(recorder);
 }
 
@@ -51,6 +62,7 @@ zp_recorder_clear(ZpRecorder *recorder)
 {
     g_array_set_size(recorder->spans, 0);
     g_array_set_size(recorder->changes, 0);
+    g_array_set_size(recorder->pools, 0);
 }
 
 const ZpObserver *
@@ -71,6 +83,13 @@ zp_recorder_changes(const ZpRecorder *recorder, gsize *n)
 {
     *n = recorder->changes->len;
     return (const ZpObserverChange *)(gpointer)recorder->changes->data;
+}
+
+const ZpObserverPools *
+zp_recorder_pools(const ZpRecorder *recorder, gsize *n)
+{
+    *n = recorder->pools->len;
+    return (const ZpObserverPools *)(gpointer)recorder->pools->data;
 }
 
 /* A span begins or ends. */

@@ -21,6 +21,8 @@ const ZpObserver *zp_recorder_observer(ZpRecorder *recorder);
 /* In the order they were reported: spans by their end, changes by time. */
 const ZpObserverSpan *zp_recorder_spans(const ZpRecorder *recorder, gsize *n);
 const ZpObserverChange *zp_recorder_changes(const ZpRecorder *recorder, gsize *n);
+/* Empty where the job had no allocator, or rank 0 was not recorded. */
+const ZpObserverPools *zp_recorder_pools(const ZpRecorder *recorder, gsize *n);
 
 /* How the exposed time (communication or copies running, compute not) is shared out: each instant
  * goes to the work that started first among those running, ties to the earlier instruction, so

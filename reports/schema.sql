@@ -1,4 +1,5 @@
--- The run database, schema 1.
+-- The run database, schema 2.  (Schema 2 added what priced each work, and what the allocator held;
+-- a file of schema 1 is refused: record its runs again.)
 --
 -- Units: *_bytes are bytes, *_ps picoseconds, *_elements numbers of elements; all integers.
 -- Words that repeat (classes, phases, kinds, streams, units) are rows of `name` and are referred to
@@ -13,10 +14,15 @@
 --   How did gathered parameters move over the step?
 --     SELECT time_ms, class_bytes FROM memory_timeline
 --      WHERE run = 1 AND space = 'device' AND class = 'gathered parameter';
+--   What did the caching allocator hold beyond it (device.allocator)?
+--     SELECT time_ms, allocated_bytes, active_bytes, reserved_bytes FROM allocator_timeline
+--      WHERE run = 1;
 --   Which units wait for the network?
 --     SELECT unit, phase, kind, exposed_ms FROM exposed_by_unit WHERE run = 1 LIMIT 10;
 --   What went over the links?
 --     SELECT kind, phase, count, bytes, wire_bytes FROM collectives WHERE run = 1;
+--   Which rule priced each collective, and what bandwidth does that mean?
+--     SELECT kind, ranks, rule, count, bytes, busy_ms, bus_gb_per_s FROM prices WHERE run = 1;
 --   Does the simulation agree with the closed form?
 --     SELECT class, simulated_bytes, ledger_bytes FROM persistent_against_ledger WHERE run = 1;
 --   All points of a sweep, and those that no other point beats on both counts:
@@ -63,7 +69,11 @@ CREATE TABLE run (
     capacity_bytes    INTEGER NOT NULL,  -- 0: unlimited
     contingency_bytes INTEGER NOT NULL,
     headroom_bytes    INTEGER NOT NULL,
-    fits              INTEGER NOT NULL CHECK (fits IN (0, 1))
+    fits              INTEGER NOT NULL CHECK (fits IN (0, 1)),
+    -- Peaks of the caching allocator on rank 0, each its own; NULL where none was simulated.
+    allocated_bytes   INTEGER,           -- rounded to blocks, without the runtime overhead
+    active_bytes      INTEGER,           -- and released blocks that another stream still uses
+    reserved_bytes    INTEGER            -- segments
 );
 
 -- Effective inputs, in the order of the schema of scenario files.
@@ -114,6 +124,7 @@ CREATE TABLE operation (
     exposed_ps  INTEGER NOT NULL,            -- this work's part of the exposed time; sums to it
     bytes       INTEGER NOT NULL,            -- message
     wire_bytes  INTEGER NOT NULL,            -- this rank puts on the link
+    rule        INTEGER REFERENCES name(id), -- which rule found how long it takes alone
     PRIMARY KEY (run, ordinal)
 ) WITHOUT ROWID;
 
@@ -129,6 +140,18 @@ CREATE TABLE memory (
     delta_bytes INTEGER NOT NULL,
     class_bytes INTEGER NOT NULL,
     total_bytes INTEGER NOT NULL,
+    PRIMARY KEY (run, ordinal)
+) WITHOUT ROWID;
+
+-- What the caching allocator holds on rank 0, where a figure changes.
+CREATE TABLE allocator (
+    run             INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE,
+    ordinal         INTEGER NOT NULL,
+    instruction     INTEGER NOT NULL,
+    time_ps         INTEGER NOT NULL,
+    allocated_bytes INTEGER NOT NULL,
+    active_bytes    INTEGER NOT NULL,
+    reserved_bytes  INTEGER NOT NULL,
     PRIMARY KEY (run, ordinal)
 ) WITHOUT ROWID;
 
@@ -196,6 +219,22 @@ CREATE TABLE traffic (
     PRIMARY KEY (run, kind, phase)
 ) WITHOUT ROWID;
 
+-- How the works of the last step were priced: one row per kind, ranks of the group and rule.
+CREATE TABLE price (
+    run        INTEGER NOT NULL REFERENCES run(id) ON DELETE CASCADE,
+    ordinal    INTEGER NOT NULL,
+    category   INTEGER NOT NULL REFERENCES name(id),
+    kind       INTEGER NOT NULL REFERENCES name(id),
+    ranks      INTEGER NOT NULL,             -- of its group; 1: no collective
+    rule       INTEGER REFERENCES name(id),
+    count      INTEGER NOT NULL,
+    bytes      INTEGER NOT NULL,
+    wire_bytes INTEGER NOT NULL,
+    busy_ps    INTEGER NOT NULL,             -- alone on the link or the device
+    flops      REAL NOT NULL,
+    PRIMARY KEY (run, ordinal)
+) WITHOUT ROWID;
+
 -- Sweeps record summaries only.  `complete` is 0 while points are being written.
 CREATE TABLE sweep (
     id       INTEGER PRIMARY KEY,
@@ -238,6 +277,9 @@ CREATE TABLE sweep_point (
     contingency_bytes INTEGER,
     headroom_bytes    INTEGER,
     fits              INTEGER,
+    allocated_bytes   INTEGER,               -- as in run
+    active_bytes      INTEGER,
+    reserved_bytes    INTEGER,
     PRIMARY KEY (sweep, point)
 ) WITHOUT ROWID;
 
@@ -268,6 +310,8 @@ SELECT r.id AS run, r.name, r.runtime, r.model, r.stage, r.ranks,
        r.mfu,
        r.peak_bytes / 1e9 AS peak_gb,
        r.peak_bytes / 1073741824.0 AS peak_gib,
+       r.active_bytes / 1073741824.0 AS active_gib,
+       r.reserved_bytes / 1073741824.0 AS reserved_gib,
        r.peak_ps / 1e9 AS peak_ms,
        u.text AS peak_unit, p.text AS peak_phase, r.peak_event,
        r.persistent_bytes / 1073741824.0 AS persistent_gib,
@@ -280,6 +324,12 @@ SELECT m.run, m.ordinal, m.rank, s.text AS space, m.time_ps, m.time_ps / 1e9 AS 
        c.text AS class, m.delta_bytes, m.class_bytes, m.total_bytes
   FROM memory m JOIN name s ON s.id = m.space JOIN name c ON c.id = m.class
  ORDER BY m.run, m.ordinal;
+
+CREATE VIEW allocator_timeline AS
+SELECT run, ordinal, time_ps, time_ps / 1e9 AS time_ms, allocated_bytes, active_bytes,
+       reserved_bytes
+  FROM allocator
+ ORDER BY run, ordinal;
 
 CREATE VIEW peak_composition AS
 SELECT p.run, c.text AS class, p.bytes, p.bytes / 1073741824.0 AS gib,
@@ -296,10 +346,11 @@ SELECT b.run, b.ordinal, c.text AS class, o.text AS role, u.text AS unit, b.byte
 CREATE VIEW operations AS
 SELECT o.run, o.ordinal, o.rank, o.step, o.micro_batch, s.text AS stream, g.text AS category,
        k.text AS kind, p.text AS phase, u.text AS unit, o.start_ps, o.end_ps, o.exposed_ps,
-       o.start_ps / 1e9 AS start_ms, o.end_ps / 1e9 AS end_ms, o.bytes, o.wire_bytes
+       o.start_ps / 1e9 AS start_ms, o.end_ps / 1e9 AS end_ms, o.bytes, o.wire_bytes,
+       w.text AS rule
   FROM operation o JOIN name s ON s.id = o.stream JOIN name g ON g.id = o.category
        JOIN name k ON k.id = o.kind JOIN name p ON p.id = o.phase
-       LEFT JOIN name u ON u.id = o.unit
+       LEFT JOIN name u ON u.id = o.unit LEFT JOIN name w ON w.id = o.rule
  ORDER BY o.run, o.ordinal;
 
 CREATE VIEW exposed_by_unit AS
@@ -315,6 +366,16 @@ SELECT t.run, k.text AS kind, p.text AS phase, t.count, t.bytes, t.wire_bytes,
        t.busy_ps / 1e9 AS busy_ms
   FROM traffic t JOIN name k ON k.id = t.kind JOIN name p ON p.id = t.phase
  ORDER BY t.run, t.wire_bytes DESC, k.text, p.text;
+
+-- Bus bandwidth as nccl-tests define it: bytes each rank puts on the link over the time alone.
+CREATE VIEW prices AS
+SELECT p.run, c.text AS category, k.text AS kind, p.ranks, r.text AS rule, p.count, p.bytes,
+       p.wire_bytes, p.busy_ps / 1e9 AS busy_ms,
+       CASE WHEN p.busy_ps > 0 THEN p.wire_bytes * 1e3 / p.busy_ps END AS bus_gb_per_s,
+       CASE WHEN p.busy_ps > 0 THEN p.flops / p.busy_ps END AS tflop_per_s
+  FROM price p JOIN name c ON c.id = p.category JOIN name k ON k.id = p.kind
+       LEFT JOIN name r ON r.id = p.rule
+ ORDER BY p.run, p.ordinal;
 
 CREATE VIEW persistent_against_ledger AS
 SELECT p.run, c.text AS class, p.bytes AS simulated_bytes,
@@ -333,6 +394,7 @@ SELECT p.sweep, p.point,
        p.step_ps, p.step_ps / 1e9 AS step_ms, p.exposed_ps / 1e9 AS exposed_ms,
        CASE WHEN p.step_ps > 0 THEN p.tokens_per_step * 1e12 / p.step_ps END AS tokens_per_s,
        p.mfu, p.peak_bytes, p.peak_bytes / 1073741824.0 AS peak_gib,
+       p.reserved_bytes / 1073741824.0 AS reserved_gib,
        CASE WHEN p.capacity_bytes > 0 THEN p.headroom_bytes / 1073741824.0 END AS headroom_gib,
        p.fits, p.error
   FROM sweep_point p

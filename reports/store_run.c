@@ -1,3 +1,4 @@
+#include "models/step_prices.h"
 #include "reports/event.h"
 #include "reports/store_internal.h"
 #include "reports/words.h"
@@ -26,6 +27,7 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
 {
     const ZpStepSummary *s = run->summary;
     const ZpJob *job = run->job;
+    ZpAllocatorBytes allocator = s->has_allocator ? s->allocator.peak : (ZpAllocatorBytes){0};
     ZpEvent event = {0};
     if (s->peak_instr != ZP_TAPE_NONE)
         zp_event_fill(run->tape, s->peak_instr, &event);
@@ -39,8 +41,10 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
         "INSERT INTO run (name, version, source, runtime, model, parameter_elements, stage, ranks,"
         " shard_group, step_ps, exposed_ps, host_blocked_ps, tokens_per_step, model_flops, mfu,"
         " peak_bytes, peak_ps, peak_rank, peak_event, peak_unit, peak_phase, persistent_bytes,"
-        " host_peak_bytes, capacity_bytes, contingency_bytes, headroom_bytes, fits) VALUES"
-        " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " host_peak_bytes, capacity_bytes, contingency_bytes, headroom_bytes, fits, "
+        "allocated_bytes,"
+        " active_bytes, reserved_bytes) VALUES"
+        " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         error);
     if (insert == NULL ||
         !zp_store_insert(
@@ -52,7 +56,8 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
             ZP_INT(s->peak_bytes), ZP_INT(s->peak_time), ZP_INT(s->peak_rank), ZP_TEXT(text),
             ZP_ID(unit), ZP_ID(phase), ZP_INT(s->persistent_bytes), ZP_INT(s->host_peak_bytes),
             ZP_INT(s->capacity_bytes), ZP_INT(s->contingency_bytes), ZP_INT(s->headroom_bytes),
-            ZP_INT((gint64)(s->fits ? 1 : 0))))
+            ZP_INT((gint64)(s->fits ? 1 : 0)), ZP_ID(allocator.allocated_bytes),
+            ZP_ID(allocator.active_bytes), ZP_ID(allocator.reserved_bytes)))
         return -1;
     return sqlite3_last_insert_rowid(store->db);
 }
@@ -180,6 +185,29 @@ write_traffic(ZpStore *store, gint64 run, const ZpStepSummary *summary, GError *
 }
 
 static gboolean
+write_prices(ZpStore *store, gint64 run, const ZpTape *tape, GError **error)
+{
+    g_autoptr(ZpStatement) insert =
+        zp_store_prepare(store, "INSERT INTO price VALUES (?,?,?,?,?,?,?,?,?,?,?)", error);
+    if (insert == NULL)
+        return FALSE;
+    g_autoptr(GArray) prices = zp_step_prices(tape);
+    for (guint i = 0; i < prices->len; i++) {
+        const ZpStepPrice *p = &g_array_index(prices, ZpStepPrice, i);
+        gint64 category = zp_store_name(store, zp_words_categories[p->category], error);
+        gint64 kind = zp_store_name(store, zp_vocabulary_kind_name(p->kind), error);
+        gint64 rule = zp_store_name(store, p->rule, error);
+        if (category < 0 || kind < 0 || rule < 0 ||
+            !zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_ID(category),
+                             ZP_ID(kind), ZP_INT(p->ranks), ZP_ID(rule), ZP_INT(p->count),
+                             ZP_INT(p->bytes), ZP_INT(p->wire_bytes), ZP_INT(p->busy_ps),
+                             ZP_REAL(p->flops)))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
 write_warnings(ZpStore *store, gint64 run, const char *const *warnings, GError **error)
 {
     g_autoptr(ZpStatement) insert =
@@ -208,6 +236,7 @@ zp_store_add_run(ZpStore *store, const ZpReportRun *run, const ZpRecorder *recor
         !write_ledger_rows(store, id, run->ledger, error) ||
         !write_ledger_bounds(store, id, run->ledger, error) ||
         !write_traffic(store, id, run->summary, error) ||
+        !write_prices(store, id, run->tape, error) ||
         (recorder != NULL && !zp_store_write_recorder(store, id, run->tape, recorder, error)) ||
         !zp_store_commit(store, error)) {
         zp_store_rollback(store);

@@ -4,7 +4,7 @@
 
 /* Name ids of the tape's tables, looked up once per run rather than once per row. */
 typedef struct {
-    gint64 *classes, *phases, *kinds, *streams, *units;
+    gint64 *classes, *phases, *kinds, *streams, *units, *rules;
     gint64 categories[ZP_TAPE_N_CATEGORIES], spaces[ZP_TAPE_N_SPACES];
 } NameIds;
 
@@ -16,6 +16,7 @@ name_ids_clear(NameIds *ids)
     g_free(ids->kinds);
     g_free(ids->streams);
     g_free(ids->units);
+    g_free(ids->rules);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(NameIds, name_ids_clear)
 
@@ -51,7 +52,10 @@ name_ids_fill(ZpStore *store, const ZpTape *tape, NameIds *ids, GError **error)
     ids->units = ids->streams ? intern_new(store, (const char *const *)tape->unit_names->pdata,
                                            (int)tape->unit_names->len, error)
                               : NULL;
-    return ids->units != NULL &&
+    ids->rules = ids->units ? intern_new(store, (const char *const *)tape->rules->pdata,
+                                         (int)tape->rules->len, error)
+                            : NULL;
+    return ids->rules != NULL &&
            intern(store, zp_words_categories, ZP_TAPE_N_CATEGORIES, ids->categories, error) &&
            intern(store, zp_words_spaces, ZP_TAPE_N_SPACES, ids->spaces, error);
 }
@@ -61,7 +65,7 @@ write_operations(ZpStore *store, gint64 run, const ZpTape *tape, const ZpRecorde
                  const NameIds *ids, GError **error)
 {
     g_autoptr(ZpStatement) insert = zp_store_prepare(
-        store, "INSERT INTO operation VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", error);
+        store, "INSERT INTO operation VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", error);
     if (insert == NULL)
         return FALSE;
     g_autofree ZpTime *exposed = zp_recorder_exposed(recorder, tape);
@@ -86,13 +90,16 @@ write_operations(ZpStore *store, gint64 run, const ZpTape *tape, const ZpRecorde
                               spans[i].end,
                               exposed[i],
                               work->bytes,
-                              work->wire_bytes};
+                              work->wire_bytes,
+                              work->rule == 0 ? 0 : ids->rules[work->rule - 1]};
         for (int c = 0; c < (int)G_N_ELEMENTS(row); c++)
             sqlite3_bind_int64(insert, c + 1, row[c]);
         if (instr->micro_batch == ZP_TAPE_NONE)
             sqlite3_bind_null(insert, 6);
         if (unit == 0)
             sqlite3_bind_null(insert, 11);
+        if (work->rule == 0)
+            sqlite3_bind_null(insert, 17);
         if (sqlite3_step(insert) != SQLITE_DONE)
             return zp_store_fail(store, "write", error);
         sqlite3_reset(insert);
@@ -131,6 +138,24 @@ write_memory(ZpStore *store, gint64 run, const ZpRecorder *recorder, const NameI
     return TRUE;
 }
 
+static gboolean
+write_pools(ZpStore *store, gint64 run, const ZpRecorder *recorder, GError **error)
+{
+    g_autoptr(ZpStatement) insert =
+        zp_store_prepare(store, "INSERT INTO allocator VALUES (?,?,?,?,?,?,?)", error);
+    if (insert == NULL)
+        return FALSE;
+    gsize n;
+    const ZpObserverPools *pools = zp_recorder_pools(recorder, &n);
+    for (gsize i = 0; i < n; i++) {
+        if (!zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_INT(pools[i].instr),
+                             ZP_INT(pools[i].time), ZP_INT(pools[i].allocated_bytes),
+                             ZP_INT(pools[i].active_bytes), ZP_INT(pools[i].reserved_bytes)))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 gboolean
 zp_store_write_recorder(ZpStore *store, gint64 run, const ZpTape *tape, const ZpRecorder *recorder,
                         GError **error)
@@ -138,5 +163,6 @@ zp_store_write_recorder(ZpStore *store, gint64 run, const ZpTape *tape, const Zp
     g_auto(NameIds) ids = {0};
     return name_ids_fill(store, tape, &ids, error) &&
            write_operations(store, run, tape, recorder, &ids, error) &&
-           write_memory(store, run, recorder, &ids, error);
+           write_memory(store, run, recorder, &ids, error) &&
+           write_pools(store, run, recorder, error);
 }

@@ -79,9 +79,21 @@ mark_frameworks(ZpScenarioResolve *resolve)
 }
 
 static void
+mark_overlap_gather(ZpScenarioResolve *resolve)
+{
+    gint64 stage = integer_of(resolve, ZP_KEY_STAGE);
+    gboolean ideal = strcmp(text_of(resolve, ZP_KEY_RUNTIME), "ideal") == 0;
+    if (zp_scenario_resolve_written(resolve, ZP_KEY_OVERLAP_GATHER) &&
+        (!ideal || stage == 0 || stage == 3))
+        zp_scenario_resolve_warn(resolve, ZP_KEY_OVERLAP_GATHER,
+                                 "has no effect but at stages 1 and 2 under the runtime ideal");
+}
+
+static void
 derive_frameworks(ZpScenarioResolve *resolve)
 {
     mark_frameworks(resolve);
+    mark_overlap_gather(resolve);
     if (!zp_scenario_resolve_given(resolve, ZP_KEY_DS_OVERLAP)) {
         gboolean present = resolve->state->effective[ZP_KEY_DS_OVERLAP].present;
         zp_scenario_resolve_put(resolve, ZP_KEY_DS_OVERLAP, integer_of(resolve, ZP_KEY_STAGE) == 3,

@@ -23,6 +23,7 @@ read_file(ZpScenarioResolve *resolve, const char *name)
                                      error->message);
         return;
     }
+    zp_calibration_set_origin(state->calibration, name);
     resolve->scenario->job.device.calibration = state->calibration;
 }
 

@@ -217,6 +217,11 @@
             MEANS("fsdp2: reduce-scatter inputs kept at once "                                     \
                   "(set_reduce_scatter_max_input_buffers)",                                        \
                   "2")),                                                                           \
+        ROW(FS_SEPARATE_SCATTER, "fsdp", "separate_reduce_scatter", BOOL, BY("false"),             \
+            TO_FSDP(separate_reduce_scatter),                                                      \
+            MEANS("fsdp2: reduce-scatters have a communicator of their own and run beside "        \
+                  "gathers (set_separate_reduce_scatter_group)",                                   \
+                  "false")),                                                                       \
         ROW(FS_SYNC, "fsdp", "sync_every_micro_batch", BOOL, BY("true"),                           \
             TO_FSDP(sync_every_micro_batch),                                                       \
             MEANS("Gradients are reduced every micro-batch; false: no_sync, only after the last",  \
@@ -232,6 +237,11 @@
                   "false")),                                                                       \
         ROW(FS_PIN, "fsdp", "pin_memory", BOOL, BY("true"), TO_FSDP(pin_memory),                   \
             MEANS("Pinned host memory for them", "true")),                                         \
+        ROW(FS_CPU_ADAM_RATE, "fsdp", "cpu_adam_rate", RATIO(1, 1e15), BY("4e9"),                  \
+            TO_FSDP(cpu_adam_elements_per_s),                                                      \
+            MEANS("fsdp2 with cpu_offload: elements a second that the cores of a node update "     \
+                  "with a fused Adam; without fused it takes 5.8 times as long",                   \
+                  "4e9")),                                                                         \
         ROW(FS_CHECKPOINT_OUTSIDE, "fsdp", "checkpoint_outside", BOOL, BY("false"),                \
             TO_FSDP(checkpoint_outside),                                                           \
             MEANS("Checkpointing wraps the units instead of standing inside them", "false")),      \

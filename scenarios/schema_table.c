@@ -302,6 +302,10 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
               "2e8 elements")),
     ROW(OVERLAP, "zero", "overlap", BOOL, BY("true"), TO(zero.overlap),
         MEANS("Reductions run beside backward; otherwise backward waits for each", "true")),
+    ROW(OVERLAP_GATHER, "zero", "overlap_gather", BOOL, BY("false"), TO(zero.overlap_gather),
+        MEANS("ideal, stages 1 and 2: gathers of updated parameters run beside the next forward; "
+              "otherwise after the step",
+              "false")),
     ROW(RESHARD, "zero", "reshard_after_forward", BOOL, BY("true"), TO(zero.reshard_after_forward),
         MEANS("Stage 3 frees a unit after its forward and gathers it again for backward", "true")),
 

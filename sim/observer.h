@@ -20,6 +20,13 @@ typedef struct {
     guint8 space;    /* ZpTapeSpace */
 } ZpObserverChange;
 
+/* What a caching allocator beside the play holds (sim/allocator.h), whenever a figure changes. */
+typedef struct {
+    ZpTime time;
+    gint64 allocated_bytes, active_bytes, reserved_bytes;
+    gint32 instr; /* that changed it */
+} ZpObserverPools;
+
 /* Callbacks may be NULL.  Spans (by their end) and changes come merged in order of time, ties in
  * order of instruction, then of rank.  The pointers are valid during the call only. */
 typedef struct {
@@ -27,4 +34,6 @@ typedef struct {
     void (*change)(const ZpTape *tape, const ZpObserverChange *change, gpointer data);
     gpointer data;
     gint32 rank; /* the rank observed; ZP_TAPE_NONE observes all */
+    /* Of rank 0; players know no allocator and never call it. */
+    void (*pools)(const ZpTape *tape, const ZpObserverPools *pools, gpointer data);
 } ZpObserver;

@@ -10,6 +10,7 @@ zp_tape_new(const ZpTapeVocabulary *vocabulary)
     tape->vocabulary = vocabulary;
     tape->unit_names = g_ptr_array_new();
     tape->labels = g_ptr_array_new();
+    tape->rules = g_ptr_array_new();
     zp_tape_clear(tape);
     return tape;
 }
@@ -25,6 +26,7 @@ zp_tape_free(ZpTape *tape)
     g_free(tape->step_begin);
     g_ptr_array_unref(tape->unit_names);
     g_ptr_array_unref(tape->labels);
+    g_ptr_array_unref(tape->rules);
     g_free(tape);
 }
 
@@ -35,6 +37,7 @@ zp_tape_clear(ZpTape *tape)
     tape->n_streams = tape->n_links = tape->n_groups = 0;
     g_ptr_array_set_size(tape->unit_names, 0);
     g_ptr_array_set_size(tape->labels, 0);
+    g_ptr_array_set_size(tape->rules, 0);
     zp_tape_tag(tape, 0, ZP_TAPE_NONE, ZP_TAPE_NONE);
 }
 
@@ -86,6 +89,28 @@ zp_tape_add_label(ZpTape *tape, const char *label)
 {
     g_ptr_array_add(tape->labels, (gpointer)label);
     return (gint32)tape->labels->len - 1;
+}
+
+guint16
+zp_tape_add_rule(ZpTape *tape, const char *rule)
+{
+    if (rule == NULL)
+        return 0;
+    /* Few rules price many works: the list stays short. */
+    for (guint i = 0; i < tape->rules->len; i++) {
+        const char *known = g_ptr_array_index(tape->rules, i);
+        if (known == rule || strcmp(known, rule) == 0)
+            return (guint16)(i + 1);
+    }
+    g_assert(tape->rules->len < G_MAXUINT16);
+    g_ptr_array_add(tape->rules, (gpointer)rule);
+    return (guint16)tape->rules->len;
+}
+
+const char *
+zp_tape_rule(const ZpTape *tape, const ZpTapeWork *work)
+{
+    return work->rule == 0 ? NULL : g_ptr_array_index(tape->rules, work->rule - 1U);
 }
 
 gint32

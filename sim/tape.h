@@ -99,8 +99,8 @@ typedef struct {
     gint8 link;        /* index into links, or ZP_TAPE_NONE: occupies no link */
     gint8 group;       /* index into groups: a rendezvous of that group; ZP_TAPE_NONE: local */
     guint8 category;   /* ZpTapeCategory */
-    guint8 reserved[3];
-    gint32 label; /* index into labels, or ZP_TAPE_NONE */
+    guint16 rule;      /* how its times were found: 1 + index into rules; 0: not said */
+    gint32 label;      /* index into labels, or ZP_TAPE_NONE */
 } ZpTapeWork;
 
 /* A partition of the ranks into groups of `size`, members `stride` apart: ranks r and q are in
@@ -137,6 +137,7 @@ typedef struct {
     int n_streams, n_links, n_groups;
     GPtrArray *unit_names; /* of interned or static strings: not owned */
     GPtrArray *labels;     /* of interned or static strings: not owned */
+    GPtrArray *rules;      /* likewise, each once */
     /* Tags for the instructions that follow; set by zp_tape_tag(). */
     guint8 phase;
     gint16 micro_batch;
@@ -157,6 +158,10 @@ gint8 zp_tape_add_link(ZpTape *tape, const char *name);
 gint8 zp_tape_add_group(ZpTape *tape, gint32 size, gint32 stride);
 gint32 zp_tape_add_unit(ZpTape *tape, const char *name);
 gint32 zp_tape_add_label(ZpTape *tape, const char *label);
+/* The value for ZpTapeWork.rule; 0 for NULL.  Equal texts give the same one. */
+guint16 zp_tape_add_rule(ZpTape *tape, const char *rule);
+/* NULL where the work does not say. */
+const char *zp_tape_rule(const ZpTape *tape, const ZpTapeWork *work);
 /* The buffer's unit is the current tag. */
 gint32 zp_tape_add_buffer(ZpTape *tape, guint8 class_id, guint8 role, gint64 bytes);
 gint32 zp_tape_add_work(ZpTape *tape, const ZpTapeWork *work);

@@ -107,10 +107,11 @@ check_work(const ZpTape *tape, gint32 i, GError **error)
         return fail(error, ZP_TAPE_ERROR_RANGE, i, "negative time or bytes in work", index);
     if (work->link < ZP_TAPE_NONE || work->link >= tape->n_links || work->group < ZP_TAPE_NONE ||
         work->group >= tape->n_groups || work->label < ZP_TAPE_NONE ||
-        work->label >= (gint32)tape->labels->len || work->category >= ZP_TAPE_N_CATEGORIES ||
-        work->kind < 0 || work->kind >= tape->vocabulary->n_kinds)
-        return fail(error, ZP_TAPE_ERROR_RANGE, i, "link, group, label, category or kind of work",
-                    index);
+        work->label >= (gint32)tape->labels->len || work->rule > tape->rules->len ||
+        work->category >= ZP_TAPE_N_CATEGORIES || work->kind < 0 ||
+        work->kind >= tape->vocabulary->n_kinds)
+        return fail(error, ZP_TAPE_ERROR_RANGE, i,
+                    "link, group, label, rule, category or kind of work", index);
     return TRUE;
 }
 

@@ -41,6 +41,8 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
         (!g_file_get_contents(options->calibration, &constants, NULL, error) ||
          (own = zp_calibration_parse(constants, error)) == NULL))
         return ZP_EXIT_INPUT;
+    if (own != NULL)
+        zp_calibration_set_origin(own, options->calibration);
     g_autofree char *table = NULL;
     if (options->runs_file != NULL && !g_file_get_contents(options->runs_file, &table, NULL, error))
         return ZP_EXIT_IO;

@@ -1,3 +1,4 @@
+#include "models/cost_layer.h"
 #include "models/parallel.h"
 #include "models/runtimes/deepspeed_internal.h"
 
@@ -9,6 +10,35 @@ zp_ds_dtype_bits(int dtype)
     if (dtype == ZP_DS_INT64)
         return 64;
     return zp_dtype_bits((ZpDtype)dtype);
+}
+
+/* The streams of process groups that the settings make DeepSpeed create beside the data-parallel
+ * one (_create_zero_param_parallel_group and _get_local_all_to_all_group in deepspeed/utils/
+ * groups.py, create_mics_comm_groups in runtime/zero/mics_utils.py). */
+static void
+declare_communicators(ZpDs *ds)
+{
+    const ZpDeepspeed *settings = ds->settings;
+    gboolean mics = ds->shard_ranks != ds->ranks;
+    const struct {
+        const char *name;
+        gboolean made;
+    } groups[] = {
+        [ZP_DS_GROUP_WORLD] = {"nccl", FALSE}, /* declared with the rest */
+        [ZP_DS_GROUP_SHARD] = {"nccl shard", mics},
+        [ZP_DS_GROUP_REPLICA] = {"nccl replica", mics},
+        [ZP_DS_GROUP_SECONDARY] = {"nccl secondary", settings->hpz_partition_ranks > 1},
+        [ZP_DS_GROUP_NODE] = {"nccl node", settings->quantized_gradients},
+        [ZP_DS_GROUP_ACROSS] = {"nccl across", settings->quantized_gradients},
+        [ZP_DS_GROUP_SHARD_NODE] = {"nccl shard node", mics && settings->mics_hierarchical},
+        [ZP_DS_GROUP_SHARD_ACROSS] = {"nccl shard across", mics && settings->mics_hierarchical},
+    };
+    for (gsize g = 0; g < G_N_ELEMENTS(groups); g++) {
+        gboolean own = groups[g].made && ds->tape->groups[g].size > 1;
+        ds->communicators[g] =
+            own ? zp_tape_add_stream(ds->tape, groups[g].name, ZP_TAPE_COMMUNICATION)
+                : ZP_DS_STREAM_NCCL;
+    }
 }
 
 static void
@@ -41,6 +71,7 @@ declare(ZpDs *ds)
     gint32 local = ds->shard_ranks % node == 0 ? node : ds->shard_ranks;
     zp_tape_add_group(tape, local, 1);
     zp_tape_add_group(tape, ds->shard_ranks / local, local);
+    declare_communicators(ds);
     for (int i = 0; i < ZP_N_DTYPES; i++)
         ds->labels[i] = zp_tape_add_label(tape, zp_dtype_name((ZpDtype)i));
     ds->labels[ZP_DS_UINT8] = zp_tape_add_label(tape, "uint8");
@@ -107,11 +138,13 @@ zp_ds_launch(ZpDs *ds, const ZpDsCollective *collective)
         .link = (gint8)cost.link,
         .group = (gint8)collective->group,
         .category = ZP_TAPE_COMMUNICATION,
+        .rule = zp_tape_add_rule(ds->tape, cost.rule),
         .label = label_of(ds, collective),
     };
-    zp_ds_wait_stream(ds, ZP_DS_STREAM_NCCL, collective->stream);
-    zp_tape_launch(ds->tape, ZP_DS_STREAM_NCCL, zp_tape_add_work(ds->tape, &work));
-    return zp_tape_record(ds->tape, ZP_DS_STREAM_NCCL);
+    guint8 communicator = ds->communicators[collective->group];
+    zp_ds_wait_stream(ds, communicator, collective->stream);
+    zp_tape_launch(ds->tape, communicator, zp_tape_add_work(ds->tape, &work));
+    return zp_tape_record(ds->tape, communicator);
 }
 
 void
@@ -127,8 +160,9 @@ zp_ds_collective(ZpDs *ds, const ZpDsCollective *collective)
     zp_ds_join(ds, collective->stream, zp_ds_launch(ds, collective));
 }
 
-void
-zp_ds_timed_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double flops)
+static void
+launch_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double flops,
+              const char *rule)
 {
     if (ds->silent)
         return;
@@ -139,16 +173,23 @@ zp_ds_timed_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, dou
         .link = ZP_TAPE_NONE,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_COMPUTE,
+        .rule = zp_tape_add_rule(ds->tape, rule),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ds->tape, stream, zp_tape_add_work(ds->tape, &work));
 }
 
 void
+zp_ds_timed_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double flops)
+{
+    launch_kernel(ds, stream, kind, duration_ps, flops, zp_cost_layer_rule(ds->job));
+}
+
+void
 zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes)
 {
-    if (!ds->silent)
-        zp_ds_timed_kernel(ds, stream, kind, zp_cost_kernel(&ds->job->device, flops, bytes), flops);
+    ZpTime duration_ps = zp_cost_kernel(&ds->job->device, flops, bytes);
+    launch_kernel(ds, stream, kind, duration_ps, flops, ZP_COST_ROOFLINE);
 }
 
 void
@@ -173,6 +214,7 @@ zp_ds_transfer(ZpDs *ds, guint8 stream, ZpKind kind, gint64 bytes)
         .link = (gint8)cost.link,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_COPY,
+        .rule = zp_tape_add_rule(ds->tape, cost.rule),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ds->tape, stream, zp_tape_add_work(ds->tape, &work));
@@ -193,6 +235,7 @@ zp_ds_nvme(ZpDs *ds, ZpKind kind, gint64 bytes, gboolean blocking)
         .link = ZP_N_LINKS,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_COPY,
+        .rule = zp_tape_add_rule(ds->tape, "rate of the storage"),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ds->tape, ZP_DS_STREAM_NVME, zp_tape_add_work(ds->tape, &work));
@@ -211,6 +254,7 @@ zp_ds_host_adam(ZpDs *ds, gint64 elements)
         .link = ZP_TAPE_NONE,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_HOST_COMPUTE,
+        .rule = zp_tape_add_rule(ds->tape, "rate of the CPU's Adam"),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ds->tape, ZP_DS_STREAM_HOST, zp_tape_add_work(ds->tape, &work));

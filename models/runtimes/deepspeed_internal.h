@@ -9,7 +9,9 @@
 #include "models/vocabulary.h"
 
 /* Streams of a rank.  NCCL runs the collectives of one communicator in host order on a stream of
- * its own; the streams that launch them wait for it. */
+ * its own; the streams that launch them wait for it.  Process groups beside the data-parallel one
+ * (hpZ, qgZ, MiCS) have communicators of their own: their streams, where they are used, follow the
+ * ones below. */
 enum {
     ZP_DS_STREAM_COMPUTE,
     ZP_DS_STREAM_GATHER,
@@ -46,8 +48,9 @@ typedef struct {
     gint32 ranks;       /* world */
     gint32 shard_ranks; /* that partition one copy */
     gboolean overlap;
-    gint32 labels[ZP_N_DTYPES + 2]; /* of the tape, by dtype; then uint8 and int64 */
-    gboolean silent;                /* memory only: works are not written (prologue) */
+    guint8 communicators[ZP_TAPE_MAX_GROUPS]; /* by group: the stream of its collectives */
+    gint32 labels[ZP_N_DTYPES + 2];           /* of the tape, by dtype; then uint8 and int64 */
+    gboolean silent;                          /* memory only: works are not written (prologue) */
 } ZpDs;
 
 enum { ZP_DS_UINT8 = ZP_N_DTYPES, ZP_DS_INT64 };
@@ -73,6 +76,7 @@ void zp_ds_join(ZpDs *ds, guint8 stream, gint32 event); /* stream waits; NONE: n
 void zp_ds_collective(ZpDs *ds, const ZpDsCollective *collective);
 /* A kernel limited by memory: `bytes` read and written. */
 void zp_ds_memory_kernel(ZpDs *ds, guint8 stream, gint64 bytes);
+/* Of a layer, as zp_cost_layer() prices it. */
 void zp_ds_timed_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double flops);
 void zp_ds_kernel(ZpDs *ds, guint8 stream, ZpKind kind, double flops, double bytes);
 /* A copy over the host link. */

@@ -7,6 +7,7 @@ void
 zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
 {
     *emit = (ZpFsdpEmit){.plan = plan, .job = job, .tape = tape};
+    zp_communicators_init(&emit->communicators, plan->settings.separate_reduce_scatter);
     zp_tape_add_link(tape, "scale-up");
     zp_tape_add_link(tape, "network");
     zp_tape_add_link(tape, "host");
@@ -54,7 +55,7 @@ zp_fsdp_emit_make_host(ZpFsdpEmit *emit, ZpClass class_id, ZpRole role, gint64 b
 }
 
 static gint32
-add_kernel(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops)
+add_kernel(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops, const char *rule)
 {
     ZpTapeWork work = {
         .solo_ps = duration_ps,
@@ -63,6 +64,7 @@ add_kernel(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops)
         .link = ZP_TAPE_NONE,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_COMPUTE,
+        .rule = zp_fsdp_emit_rule(emit, rule),
         .label = ZP_TAPE_NONE,
     };
     return zp_tape_add_work(emit->tape, &work);
@@ -72,7 +74,7 @@ gint32
 zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes)
 {
     ZpTime duration = emit->job ? zp_cost_kernel(&emit->job->device, 0.0, (double)moved_bytes) : 0;
-    return add_kernel(emit, ZP_KIND_MEMORY, duration, 0.0);
+    return add_kernel(emit, ZP_KIND_MEMORY, duration, 0.0, ZP_COST_ROOFLINE);
 }
 
 gint32
@@ -96,6 +98,7 @@ zp_fsdp_emit_collective_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes, gint8 
         work.solo_ps = cost.solo_ps;
         work.wire_bytes = cost.wire_bytes;
         work.link = (gint8)cost.link;
+        work.rule = zp_fsdp_emit_rule(emit, cost.rule);
     }
     return zp_tape_add_work(emit->tape, &work);
 }
@@ -117,6 +120,7 @@ zp_fsdp_emit_transfer_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes)
         work.solo_ps = cost.solo_ps;
         work.wire_bytes = cost.wire_bytes;
         work.link = (gint8)cost.link;
+        work.rule = zp_fsdp_emit_rule(emit, cost.rule);
     }
     return zp_tape_add_work(emit->tape, &work);
 }
@@ -139,10 +143,11 @@ forward_flops(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
 static void
 launch_layer(ZpFsdpEmit *emit, ZpKind kind, const ZpModelLayer *layer, double flops, double passes)
 {
+    const char *rule = zp_cost_layer_rule(emit->job);
     if (emit->job->device.calibration != NULL) {
         ZpTime priced = zp_cost_layer(emit->job, layer, kind);
         zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT,
-                       add_kernel(emit, kind, priced, passes * flops));
+                       add_kernel(emit, kind, priced, passes * flops, rule));
         return;
     }
     int bytes = zp_fsdp_plan_compute_bytes(emit->plan);
@@ -151,7 +156,7 @@ launch_layer(ZpFsdpEmit *emit, ZpKind kind, const ZpModelLayer *layer, double fl
     if (layer->kind == ZP_LAYER_EMBEDDING)
         traffic -= weights; /* a look-up touches the rows of its tokens alone */
     ZpTime duration = zp_cost_kernel(&emit->job->device, passes * flops, passes * traffic);
-    gint32 work = add_kernel(emit, kind, duration, passes * flops);
+    gint32 work = add_kernel(emit, kind, duration, passes * flops, rule);
     zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT, work);
 }
 

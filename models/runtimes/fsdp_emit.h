@@ -4,6 +4,7 @@
 
 #include "models/cost.h"
 #include "models/layer_bytes.h"
+#include "models/runtimes/communicators.h"
 #include "models/runtimes/fsdp_plan.h"
 #include "models/vocabulary.h"
 
@@ -16,6 +17,7 @@ typedef struct {
     const ZpFsdpPlan *plan;
     const ZpJob *job; /* NULL: nothing takes time and there are no activations */
     ZpTape *tape;
+    ZpCommunicators communicators;
     ZpPhase phase;
     gint16 micro_batch;
     gint64 tokens, pairs;    /* of a micro-batch */
@@ -59,6 +61,13 @@ zp_fsdp_emit_drop(ZpFsdpEmit *emit, int stream, gint32 *buffer)
     *buffer = ZP_TAPE_NONE;
 }
 
+/* The value for ZpTapeWork.rule; without a job nothing is priced and no work says how. */
+static inline guint16
+zp_fsdp_emit_rule(ZpFsdpEmit *emit, const char *rule)
+{
+    return emit->job != NULL ? zp_tape_add_rule(emit->tape, rule) : 0;
+}
+
 /* Works, each to be made once and launched as often as needed.  A collective of no bytes is
  * ZP_TAPE_NONE, and launching that does nothing. */
 gint32 zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes);
@@ -69,7 +78,7 @@ static inline void
 zp_fsdp_emit_launch(ZpFsdpEmit *emit, int stream, gint32 work)
 {
     if (work != ZP_TAPE_NONE)
-        zp_tape_launch(emit->tape, (guint8)stream, work);
+        zp_communicators_launch(&emit->communicators, emit->tape, (guint8)stream, work);
 }
 
 /* `stream` waits for all that was issued to `other` (Stream.wait_stream). */

@@ -3,7 +3,14 @@
  *
  * States are zeros_like() of what the rank really owns, without padding, and appear at the first
  * step.  foreach takes the square root of all variances at once; the loop keeps the denominator of
- * one parameter until that of the next one replaces it; fused kernels need nothing. */
+ * one parameter until that of the next one replaces it; fused kernels need nothing.
+ *
+ * On the host (CPUOffloadPolicy) the ranks of a node share its cores.  Together they update 4e9
+ * parameters a second with a fused Adam (ZpFsdp.cpu_adam_elements_per_s: Llama-8B with ZeRO-3 and
+ * CPU AdamW on H200 and B200, 2.0 s beside the FLOPs, stas00/ml-engineering); other optimizers as
+ * much as they move fewer or more bytes.  Without fused kernels each pass over the tensors is one
+ * of its own: 5.8 times as long, the middle of what DeepSpeedCPUAdam gains over torch's (5.1
+ * to 6.5, DeepSpeed's documentation). */
 #pragma once
 
 #include "models/runtimes/fsdp_emit.h"

@@ -4,7 +4,7 @@
 #include "models/runtimes/ideal_internal.h"
 
 void
-ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops)
+ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops, const char *rule)
 {
     ZpTapeWork work = {
         .solo_ps = duration_ps,
@@ -13,6 +13,7 @@ ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops)
         .link = ZP_TAPE_NONE,
         .group = ZP_TAPE_NONE,
         .category = ZP_TAPE_COMPUTE,
+        .rule = zp_tape_add_rule(ideal->tape, rule),
         .label = ZP_TAPE_NONE,
     };
     zp_tape_launch(ideal->tape, IDEAL_COMPUTE, zp_tape_add_work(ideal->tape, &work));
@@ -34,9 +35,11 @@ ideal_launch_collective(Ideal *ideal, guint8 stream, ZpKind kind, gint64 bytes, 
         .link = (gint8)cost.link,
         .group = (gint8)group,
         .category = ZP_TAPE_COMMUNICATION,
+        .rule = zp_tape_add_rule(ideal->tape, cost.rule),
         .label = ZP_TAPE_NONE,
     };
-    zp_tape_launch(ideal->tape, stream, zp_tape_add_work(ideal->tape, &work));
+    zp_communicators_launch(&ideal->communicators, ideal->tape, stream,
+                            zp_tape_add_work(ideal->tape, &work));
 }
 
 static void
@@ -51,6 +54,8 @@ declare(Ideal *ideal)
     zp_tape_add_link(tape, "host");
     gint32 ranks = ideal->job->world.ranks;
     gint32 shard = ideal->job->world.shard_group;
+    if (ranks > shard)
+        zp_tape_add_stream(tape, "replicate", ZP_TAPE_COMMUNICATION);
     zp_tape_add_group(tape, shard, 1);
     zp_tape_add_group(tape, ranks / shard, shard);
     zp_tape_add_group(tape, ranks, 1);
@@ -94,20 +99,25 @@ optimizer_step(Ideal *ideal)
         ZP_ROLE_NONE,
         zp_optimizer_temporary_bytes(job->optimizer, owned, largest_owned_elements(ideal)));
     double traffic = (double)owned * job->optimizer->traffic_bits / 8.0;
-    ideal_launch_kernel(ideal, ZP_KIND_OPTIMIZER, zp_cost_kernel(&job->device, 0.0, traffic), 0.0);
+    ideal_launch_kernel(ideal, ZP_KIND_OPTIMIZER, zp_cost_kernel(&job->device, 0.0, traffic), 0.0,
+                        ZP_COST_ROOFLINE);
     zp_tape_drop(ideal->tape, ZP_TAPE_CLOCK_DEVICE, IDEAL_COMPUTE, temporary);
 }
 
 static void
 write_step(Ideal *ideal)
 {
+    const ZpZero *zero = &ideal->job->zero;
+    gboolean updates = zero->stage == 1 || zero->stage == 2;
     zp_tape_begin_step(ideal->tape);
+    if (updates && zero->overlap_gather)
+        ideal_gather_updated(ideal); /* by the step before: every step but a run's first */
     ideal->previous_reduced = ideal->before_previous_reduced = ZP_TAPE_NONE;
     ideal_micro_batches(ideal);
     ideal_wait_reduced(ideal);
     optimizer_step(ideal);
-    if (ideal->job->zero.stage == 1 || ideal->job->zero.stage == 2)
-        ideal_gather_after_step(ideal);
+    if (updates && !zero->overlap_gather)
+        ideal_gather_updated(ideal);
 }
 
 static gboolean
@@ -137,7 +147,9 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
     ideal.pairs = ideal.tokens * job->training.sequence;
     zp_layer_bytes_init(&ideal.bytes, job);
     for (gsize u = 0; u < n_units; u++)
-        state[u] = (IdealUnit){.gathered = ZP_TAPE_NONE, .gradient = ZP_TAPE_NONE};
+        state[u] =
+            (IdealUnit){.gathered = ZP_TAPE_NONE, .ready = ZP_TAPE_NONE, .gradient = ZP_TAPE_NONE};
+    zp_communicators_init(&ideal.communicators, FALSE);
     declare(&ideal);
     order_units(&ideal);
     ideal_allocate_persistent(&ideal);

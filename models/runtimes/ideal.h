@@ -12,8 +12,12 @@
  *    and 1 keep full gradients, accumulate locally and reduce once (all-reduce at 0, reduce-scatter
  *    to the owners at 1), a bucket being a staging copy in the reduce dtype.
  *  - Shard groups smaller than the world: the replica group all-reduces the owned shards once per
- *    step.
+ *    step, beside what follows: the reduction's bucket is free when it is scattered.
  *  - Stages 1 and 2 all-gather the updated parameters, unit by unit and in place, after the step.
+ *    With overlap_gather a unit's gather runs beside the next step's forward, which waits for it
+ *    when it comes to the unit (Megatron-LM's overlap_param_gather), so a step of the tape begins
+ *    with the gathers of what the step before updated.
+ *  - Collectives of one group run one after the other in the order of issue (communicators.h).
  *  - Activations by layer, from its forward to its backward; under checkpointing what was not kept
  *    comes back with a recomputation of the block before its backward. */
 #pragma once

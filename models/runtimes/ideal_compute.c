@@ -31,7 +31,7 @@ launch_layer(Ideal *ideal, ZpKind kind, const ZpModelLayer *layer, double flops,
 {
     ideal_launch_kernel(ideal, kind,
                         layer_duration(ideal->job, ideal->tokens, kind, layer, flops, passes),
-                        passes * flops);
+                        passes * flops, zp_cost_layer_rule(ideal->job));
     zp_parallel_communicate(ideal->job, ideal->tape, IDEAL_COMPUTE, layer, kind);
 }
 
@@ -90,7 +90,8 @@ ideal_forward(Ideal *ideal)
     gint32 position = 0;
     for (gint32 u = 0; u < ideal->units->n_units; u++) {
         ideal->state[u].issued = FALSE;
-        ideal->state[u].ready = ZP_TAPE_NONE;
+        if (zero->stage == 3)
+            ideal->state[u].ready = ZP_TAPE_NONE;
     }
     for (gint32 l = 0; l < ideal->units->n_layers; l++) {
         const ZpModelLayer *layer = zp_model_layer(model, l);

@@ -1,4 +1,5 @@
-/* Gathering of parameters: just in time with prefetch at stage 3, after the step at 1 and 2. */
+/* Gathering of parameters: just in time with prefetch at stage 3; what the optimizer updated at
+ * stages 1 and 2. */
 #include "models/runtimes/ideal_internal.h"
 
 static void
@@ -28,9 +29,13 @@ ideal_open_unit(Ideal *ideal, const gint32 *order, gint32 position, gint32 prefe
 {
     ZpTape *tape = ideal->tape;
     gint32 unit = order[position];
-    if (ideal->job->zero.stage < 3)
-        return;
     zp_tape_tag(tape, (guint8)phase, ideal->micro_batch, unit);
+    if (ideal->job->zero.stage < 3) {
+        if (ideal->state[unit].ready != ZP_TAPE_NONE)
+            zp_tape_wait(tape, IDEAL_COMPUTE, ideal->state[unit].ready);
+        ideal->state[unit].ready = ZP_TAPE_NONE;
+        return;
+    }
     gint32 opened = zp_tape_record(tape, IDEAL_COMPUTE);
     gint32 last = MIN(position + prefetch, ideal->units->n_units - 1);
     for (gint32 p = position; p <= last; p++) {
@@ -51,20 +56,26 @@ ideal_close_unit(Ideal *ideal, gint32 unit)
 }
 
 void
-ideal_gather_after_step(Ideal *ideal)
+ideal_gather_updated(Ideal *ideal)
 {
     ZpTape *tape = ideal->tape;
     zp_tape_tag(tape, ZP_PHASE_GATHER, ZP_TAPE_NONE, ZP_TAPE_NONE);
     gint32 updated = zp_tape_record(tape, IDEAL_COMPUTE);
     zp_tape_wait(tape, IDEAL_GATHER, updated);
     int bits = zp_dtype_bits(ideal->job->precision.parameter);
-    for (gint32 u = 0; u < ideal->units->n_units; u++) {
+    for (gint32 i = 0; i < ideal->units->n_units; i++) {
+        gint32 u = ideal->forward_order[i];
         gint64 shard = ideal_shard_elements(ideal, ideal->units->units[u].trainable_elements);
         zp_tape_tag(tape, ZP_PHASE_GATHER, ZP_TAPE_NONE, u);
         ideal_launch_collective(ideal, IDEAL_GATHER, ZP_KIND_ALL_GATHER,
                                 zp_dtype_bytes(bits, shard * ideal->job->world.shard_group),
                                 IDEAL_GROUP_SHARD);
+        ideal->state[u].ready = zp_tape_record(tape, IDEAL_GATHER);
     }
-    gint32 gathered = zp_tape_record(tape, IDEAL_GATHER);
-    zp_tape_wait(tape, IDEAL_COMPUTE, gathered);
+    if (ideal->job->zero.overlap_gather)
+        return; /* each unit's forward waits for its own */
+    for (gint32 u = 0; u < ideal->units->n_units; u++) {
+        zp_tape_wait(tape, IDEAL_COMPUTE, ideal->state[u].ready);
+        ideal->state[u].ready = ZP_TAPE_NONE;
+    }
 }

@@ -4,9 +4,11 @@
 #include "models/cost.h"
 #include "models/layer_bytes.h"
 #include "models/runtime.h"
+#include "models/runtimes/communicators.h"
 #include "models/vocabulary.h"
 
-enum { IDEAL_COMPUTE, IDEAL_GATHER, IDEAL_REDUCE, IDEAL_N_STREAMS };
+/* The last is there with replicas alone: their all-reduce holds up no reduce-scatter. */
+enum { IDEAL_COMPUTE, IDEAL_GATHER, IDEAL_REDUCE, IDEAL_REPLICATE };
 enum { IDEAL_GROUP_SHARD, IDEAL_GROUP_REPLICA, IDEAL_GROUP_WORLD };
 
 /* State of one unit while a tape is written. */
@@ -21,6 +23,7 @@ typedef struct {
     const ZpJob *job;
     const ZpUnits *units;
     ZpTape *tape;
+    ZpCommunicators communicators;
     IdealUnit *state; /* by unit */
     ZpLayerBytesTable bytes;
     gint32 *kept;          /* by layer: activations kept from forward to backward */
@@ -61,7 +64,8 @@ void ideal_micro_batches(Ideal *ideal);
 void ideal_open_unit(Ideal *ideal, const gint32 *order, gint32 position, gint32 prefetch,
                      ZpPhase phase);
 void ideal_close_unit(Ideal *ideal, gint32 unit);
-void ideal_gather_after_step(Ideal *ideal);
+/* Stages 1 and 2: the parameters that the last optimizer step updated. */
+void ideal_gather_updated(Ideal *ideal);
 
 /* ideal_reduce.c */
 gboolean ideal_reduces(const Ideal *ideal);
@@ -71,5 +75,7 @@ void ideal_flush(Ideal *ideal);
 void ideal_wait_reduced(Ideal *ideal);
 
 /* ideal.c */
-void ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops);
+/* `rule`: how its duration was found, for ZpTapeWork.rule. */
+void ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops,
+                         const char *rule);
 void ideal_launch_collective(Ideal *ideal, guint8 stream, ZpKind kind, gint64 bytes, int group);

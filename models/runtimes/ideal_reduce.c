@@ -37,6 +37,12 @@ ideal_begin_gradient(Ideal *ideal, gint32 unit)
                                                ZP_CLASS_COMMUNICATION, ZP_ROLE_BUCKET, bytes);
 }
 
+static gboolean
+has_replicas(const Ideal *ideal)
+{
+    return ideal->job->zero.stage > 0 && ideal->job->world.ranks > ideal->job->world.shard_group;
+}
+
 static void
 launch_reduction(Ideal *ideal, gint64 elements)
 {
@@ -48,10 +54,13 @@ launch_reduction(Ideal *ideal, gint64 elements)
     }
     ideal_launch_collective(ideal, IDEAL_REDUCE, ZP_KIND_REDUCE_SCATTER,
                             zp_dtype_bytes(bits, elements), IDEAL_GROUP_SHARD);
-    if (ideal->last_micro_batch)
-        ideal_launch_collective(ideal, IDEAL_REDUCE, ZP_KIND_ALL_REDUCE,
-                                zp_dtype_bytes(bits, elements / ideal->job->world.shard_group),
-                                IDEAL_GROUP_REPLICA);
+    if (!ideal->last_micro_batch || !has_replicas(ideal))
+        return;
+    gint32 scattered = zp_tape_record(ideal->tape, IDEAL_REDUCE);
+    zp_tape_wait(ideal->tape, IDEAL_REPLICATE, scattered);
+    ideal_launch_collective(ideal, IDEAL_REPLICATE, ZP_KIND_ALL_REDUCE,
+                            zp_dtype_bytes(bits, elements / ideal->job->world.shard_group),
+                            IDEAL_GROUP_REPLICA);
 }
 
 void
@@ -95,5 +104,7 @@ ideal_wait_reduced(Ideal *ideal)
 {
     if (ideal->previous_reduced != ZP_TAPE_NONE)
         zp_tape_wait(ideal->tape, IDEAL_COMPUTE, ideal->previous_reduced);
+    if (has_replicas(ideal))
+        zp_tape_wait(ideal->tape, IDEAL_COMPUTE, zp_tape_record(ideal->tape, IDEAL_REPLICATE));
     ideal->previous_reduced = ideal->before_previous_reduced = ZP_TAPE_NONE;
 }

@@ -75,8 +75,11 @@ fixture_launch(ReportFixture *fx, guint8 stream, ZpTapeCategory category, ZpKind
                        .wire_bytes = bytes / 8 * 7,
                        .kind = (gint16)kind,
                        .link = ZP_TAPE_NONE,
-                       .group = ZP_TAPE_NONE,
+                       .group = (gint8)(category == ZP_TAPE_COMPUTE ? ZP_TAPE_NONE : 0),
                        .category = (guint8)category,
+                       .rule = zp_tape_add_rule(fx->tape, category == ZP_TAPE_COMPUTE
+                                                              ? "roofline of the device"
+                                                              : "ring inside a node"),
                        .label = ZP_TAPE_NONE};
     zp_tape_launch(fx->tape, stream, zp_tape_add_work(fx->tape, &work));
     ZpObserverSpan span = {start, end, fx->tape->n_instrs - 1, 0};
@@ -93,6 +96,7 @@ fixture_play(ReportFixture *fx)
     const ZpTime ms = ZP_TIME_PER_MS;
     zp_tape_add_stream(tape, "compute", ZP_TAPE_COMPUTE);
     zp_tape_add_stream(tape, "gather", ZP_TAPE_COMMUNICATION);
+    zp_tape_add_group(tape, 8, 1);
     for (int u = 0; u < 2; u++) {
         zp_tape_tag(tape, ZP_PHASE_INIT, ZP_TAPE_NONE,
                     zp_tape_add_unit(tape, fx->unit_table[u].name));

@@ -49,7 +49,7 @@ test_table_wins(void)
     network.measured = tables;
     ZpCost measured = zp_cost_collective(&network, ZP_KIND_ALL_REDUCE, 1 << 20, 8, 1);
     g_assert_cmpstr(formula.rule, ==, "ring inside a node");
-    g_assert_cmpstr(measured.rule, ==, "measured table");
+    g_assert_true(g_str_has_prefix(measured.rule, "measured, "));
     const ZpCostTable *table = zp_cost_tables_find(tables, ZP_KIND_ALL_REDUCE, 1, 8);
     g_assert_cmpfloat_with_epsilon(seconds(&measured), zp_cost_table_seconds(table, 1 << 20),
                                    2e-12);
@@ -63,7 +63,7 @@ test_table_wins(void)
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++) {
         ZpCost cost =
             zp_cost_collective(&network, others[i].kind, 1 << 20, others[i].size, others[i].stride);
-        g_assert_cmpstr(cost.rule, !=, "measured table");
+        g_assert_false(g_str_has_prefix(cost.rule, "measured, "));
     }
 }
 

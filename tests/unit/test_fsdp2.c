@@ -197,6 +197,41 @@ test_offload(void)
     case_clear(&c);
 }
 
+static ZpTime
+host_optimizer_time(Case *c)
+{
+    compile(c);
+    ZpTime sum = 0;
+    for (gint32 i = 0; i < c->tape->n_instrs; i++) {
+        const ZpTapeInstr *instr = &c->tape->instrs[i];
+        if (instr->op == ZP_TAPE_LAUNCH && c->tape->works[instr->a].kind == ZP_KIND_HOST_OPTIMIZER)
+            sum += c->tape->works[instr->a].solo_ps;
+    }
+    return sum;
+}
+
+/* Eight ranks of a node share cores that update 4e9 elements a second; of two nodes each has its
+ * own. */
+static void
+test_host_optimizer(void)
+{
+    Case c;
+    case_init(&c, 8);
+    c.settings.cpu_offload = TRUE;
+    c.settings.optimizer = ZP_FSDP_OPTIMIZER_FUSED;
+    const double fused = 8030261248.0 / 4e9;
+    double slack = 1e-6;
+    g_assert_cmpfloat_with_epsilon(zp_time_to_seconds(host_optimizer_time(&c)), fused, slack);
+    c.settings.optimizer = ZP_FSDP_OPTIMIZER_FOREACH;
+    g_assert_cmpfloat_with_epsilon(zp_time_to_seconds(host_optimizer_time(&c)), 5.8 * fused, slack);
+    c.settings.optimizer = ZP_FSDP_OPTIMIZER_FUSED;
+    c.settings.cpu_adam_elements_per_s = 8e9;
+    g_assert_cmpfloat_with_epsilon(zp_time_to_seconds(host_optimizer_time(&c)), fused / 2, slack);
+    c.job.world = (ZpWorld){.ranks = 16, .shard_group = 16};
+    g_assert_cmpfloat_with_epsilon(zp_time_to_seconds(host_optimizer_time(&c)), fused / 4, slack);
+    case_clear(&c);
+}
+
 /* Every combination makes a tape that is legal and leaves nothing behind. */
 static void
 test_combinations(void)
@@ -267,6 +302,7 @@ main(int argc, char **argv)
     g_test_add_func("/fsdp2/stage-2", test_stage_2);
     g_test_add_func("/fsdp2/master", test_master);
     g_test_add_func("/fsdp2/offload", test_offload);
+    g_test_add_func("/fsdp2/host-optimizer", test_host_optimizer);
     g_test_add_func("/fsdp2/combinations", test_combinations);
     g_test_add_func("/fsdp2/refusals", test_refusals);
     g_test_add_func("/fsdp2/overlap", test_overlap);

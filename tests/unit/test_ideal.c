@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "job_fixture.h"
+#include "models/cost.h"
 
 static gint64
 peak_of(JobFixture *fixture)
@@ -120,6 +121,30 @@ test_step_time(void)
     ZpStepSummary overlapped = job_fixture_run(&fixture, step);
     g_assert_cmpint(overlapped.exposed_ps, ==, 3 * collective);
     job_fixture_clear(&fixture);
+}
+
+/* Gathers of updated parameters, after the step and beside the next forward: there only that of the
+ * first unit is waited for.  One step stands for all: the second takes as long. */
+static void
+test_overlap_gather(void)
+{
+    g_autoptr(ZpStep) step = zp_step_new();
+    for (int stage = 1; stage <= 2; stage++) {
+        JobFixture fixture;
+        job_fixture_init(&fixture, 1000000, 4);
+        fixture.job.zero.stage = stage;
+        ZpStepSummary after = job_fixture_run(&fixture, step);
+        fixture.job.zero.overlap_gather = TRUE;
+        ZpStepSummary beside = job_fixture_run(&fixture, step);
+        ZpCost gather = zp_cost_collective(&fixture.job.network, ZP_KIND_ALL_GATHER, 2000000, 8, 1);
+        ZpTime one = gather.fixed_ps + gather.solo_ps;
+        g_assert_cmpint(after.exposed_ps - beside.exposed_ps, ==, 3 * one);
+        g_assert_cmpint(after.step_ps - beside.step_ps, ==, 3 * one);
+        g_assert_cmpint(after.peak_bytes, ==, beside.peak_bytes);
+        fixture.job.simulation.steps = 3;
+        g_assert_cmpint(job_fixture_run(&fixture, step).step_ps, ==, beside.step_ps);
+        job_fixture_clear(&fixture);
+    }
 }
 
 static gint64
@@ -279,6 +304,7 @@ test_random_jobs(void)
         job->zero.prefetch_backward = range(rand, 0, 3);
         job->zero.bucket_elements = range(rand, 1, 4000000);
         job->zero.overlap = range(rand, 0, 1);
+        job->zero.overlap_gather = range(rand, 0, 1);
         job->zero.reshard_after_forward = range(rand, 0, 1);
         job->training.accumulation = range(rand, 1, 3);
         job->training.checkpointing = (ZpCheckpointing)range(rand, 0, 2);
@@ -310,6 +336,7 @@ main(int argc, char **argv)
     g_test_add_func("/ideal/peak/bucket-of-two-units", test_bucket_of_two_units);
     g_test_add_func("/ideal/checkpointing", test_checkpointing);
     g_test_add_func("/ideal/step-time", test_step_time);
+    g_test_add_func("/ideal/overlap-gather", test_overlap_gather);
     g_test_add_func("/ideal/volume", test_volume);
     g_test_add_func("/ideal/volume/accumulation", test_accumulation_volume);
     g_test_add_func("/ideal/hybrid", test_hybrid);

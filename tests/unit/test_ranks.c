@@ -264,7 +264,8 @@ test_observer(void)
         gint32 n_ranks = round % 2 == 0 ? 1 : 4;
         g_autoptr(ZpTape) tape = draw(rand, n_ranks, TRUE);
         Seen seen[2] = {{.hash = 1}, {.hash = 1}};
-        ZpObserver observer = {see_span, see_change, &seen[0], ZP_TAPE_NONE};
+        ZpObserver observer = {
+            .span = see_span, .change = see_change, .data = &seen[0], .rank = ZP_TAPE_NONE};
         ZpPlayConfig config = {.n_ranks = n_ranks,
                                .jitter_ppm = 20000,
                                .launch_overhead_ps = random_below(rand, 1000),

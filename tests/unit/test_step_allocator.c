@@ -2,6 +2,7 @@
  */
 #include "models/catalog.h"
 #include "models/step.h"
+#include "reports/recorder.h"
 #include "tests/unit/job_fixture.h"
 
 static ZpStepSummary
@@ -122,7 +123,8 @@ test_beside_an_observer(void)
     Seen seen[2] = {{0}};
     gint64 reserved = run_with(&fixture, "ideal", ZP_ALLOCATOR_CACHING, 0).reserved_bytes;
     for (int with = 0; with < 2; with++) {
-        ZpObserver observer = {on_span, on_change, &seen[with], 1};
+        ZpObserver observer = {
+            .span = on_span, .change = on_change, .data = &seen[with], .rank = 1};
         fixture.job.device.allocator = with ? ZP_ALLOCATOR_CACHING : ZP_ALLOCATOR_NONE;
         g_autoptr(ZpStep) step = zp_step_new();
         ZpStepSummary summary;
@@ -138,6 +140,45 @@ test_beside_an_observer(void)
     job_fixture_clear(&fixture);
 }
 
+/* A recorder is told the three curves, whose maxima are the peaks; without an allocator nothing. */
+static void
+test_recorded_curves(void)
+{
+    for (gsize r = 0; r < G_N_ELEMENTS(runtimes); r++) {
+        JobFixture fixture;
+        job_fixture_init(&fixture, 3000017, 6);
+        fixture.job.optimizer = &fixture.optimizer;
+        fixture.job.runtime = runtimes[r];
+        g_autoptr(ZpRecorder) recorder = zp_recorder_new();
+        for (int with = 0; with < 2; with++) {
+            fixture.job.device.allocator = with ? ZP_ALLOCATOR_CACHING : ZP_ALLOCATOR_NONE;
+            zp_recorder_clear(recorder);
+            g_autoptr(ZpStep) step = zp_step_new();
+            ZpStepSummary summary;
+            g_assert_true(zp_step_simulate(step, &fixture.job, zp_recorder_observer(recorder), NULL,
+                                           &summary, NULL));
+            gsize n;
+            const ZpObserverPools *pools = zp_recorder_pools(recorder, &n);
+            g_assert_cmpint(n > 0, ==, with);
+            ZpObserverPools highest = {0};
+            for (gsize i = 0; i < n; i++) {
+                g_assert_cmpint(pools[i].time, >=, highest.time);
+                g_assert_cmpint(pools[i].allocated_bytes, <=, pools[i].active_bytes);
+                g_assert_cmpint(pools[i].active_bytes, <=, pools[i].reserved_bytes);
+                highest.time = pools[i].time;
+                highest.allocated_bytes = MAX(highest.allocated_bytes, pools[i].allocated_bytes);
+                highest.active_bytes = MAX(highest.active_bytes, pools[i].active_bytes);
+                highest.reserved_bytes = MAX(highest.reserved_bytes, pools[i].reserved_bytes);
+            }
+            const ZpAllocatorBytes *peak = &summary.allocator.peak;
+            g_assert_cmpint(highest.allocated_bytes, ==, peak->allocated_bytes);
+            g_assert_cmpint(highest.active_bytes, ==, peak->active_bytes);
+            g_assert_cmpint(highest.reserved_bytes, ==, peak->reserved_bytes);
+        }
+        job_fixture_clear(&fixture);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -146,5 +187,6 @@ main(int argc, char **argv)
     g_test_add_func("/step-allocator/explained", test_peak_is_explained);
     g_test_add_func("/step-allocator/verdict", test_verdict);
     g_test_add_func("/step-allocator/observer", test_beside_an_observer);
+    g_test_add_func("/step-allocator/recorded", test_recorded_curves);
     return g_test_run();
 }

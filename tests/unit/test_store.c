@@ -123,13 +123,37 @@ test_views(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
                  "block.0|forward|all-gather|2.0|2.0\nblock.1|backward|all-gather|1.0|3.0\n");
     assert_query(store, "SELECT kind, phase, count, wire_bytes FROM collectives",
                  "all-gather|backward|1|175000000\nall-gather|forward|1|175000000\n");
+    assert_query(store, "SELECT kind, ranks, rule, count, bytes, busy_ms, bus_gb_per_s FROM prices",
+                 "all-gather|8|ring inside a node|2|400000000|5.0|70.0\n"
+                 "forward|1|roofline of the device|1|0|3.0|0.0\n"
+                 "backward|1|roofline of the device|1|0|2.0|0.0\n");
     assert_query(store,
                  "SELECT class, simulated_bytes, ledger_bytes FROM persistent_against_ledger",
                  "momentum|100000000|100000000\nparameter|50000000|50000000\n");
     assert_query(store,
-                 "SELECT stream, category, kind, unit, start_ms, end_ms FROM operations LIMIT 2",
-                 "gather|communication|all-gather|block.0|0.0|2.0\n"
-                 "compute|compute|forward|block.0|2.0|5.0\n");
+                 "SELECT stream, category, kind, unit, start_ms, end_ms, rule FROM operations "
+                 "LIMIT 2",
+                 "gather|communication|all-gather|block.0|0.0|2.0|ring inside a node\n"
+                 "compute|compute|forward|block.0|2.0|5.0|roofline of the device\n");
+}
+
+static void
+test_allocator(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
+{
+    g_autoptr(ZpStore) store = open_store(fx, ZP_STORE_APPEND);
+    add_run(fx, store);
+    fx->report.summary.has_allocator = TRUE;
+    fx->report.summary.allocator.peak = (ZpAllocatorBytes){1, 2, 3 << 10, 4 << 10};
+    const ZpObserver *observer = zp_recorder_observer(fx->report.recorder);
+    ZpObserverPools pools = {ZP_TIME_PER_MS, 100, 200, 300, 4};
+    observer->pools(fx->report.tape, &pools, observer->data);
+    add_run(fx, store);
+    assert_query(store, "SELECT id, allocated_bytes, active_bytes, reserved_bytes FROM run",
+                 "1|NULL|NULL|NULL\n2|2|3072|4096\n");
+    assert_query(store,
+                 "SELECT run, time_ms, allocated_bytes, active_bytes, reserved_bytes FROM "
+                 "allocator_timeline",
+                 "2|1.0|100|200|300\n");
 }
 
 /* The examples that the schema's comment offers must work: each one is run as it stands. */
@@ -263,7 +287,7 @@ test_newer_schema(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
     g_autoptr(ZpStore) store = open_store(fx, ZP_STORE_APPEND);
     add_run(fx, store);
     g_autoptr(GError) error = NULL;
-    g_assert_true(zp_store_exec(store, "PRAGMA user_version = 2", &error));
+    g_assert_true(zp_store_exec(store, "PRAGMA user_version = 3", &error));
     g_clear_pointer(&store, zp_store_free);
     g_autofree char *bytes = NULL;
     gsize length;
@@ -433,6 +457,7 @@ main(int argc, char **argv)
 #define ADD(path, test) g_test_add("/store/" path, Fixture, NULL, setup, test, teardown)
     ADD("round-trip", test_round_trip);
     ADD("views", test_views);
+    ADD("allocator", test_allocator);
     ADD("documented-queries", test_documented_queries);
     ADD("append-and-find", test_append_and_find);
     ADD("deterministic", test_deterministic);

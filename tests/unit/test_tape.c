@@ -96,7 +96,7 @@ static void
 test_ranges(void)
 {
     static const char *const of_work =
-        "instruction 2: link, group, label, category or kind of work 0";
+        "instruction 2: link, group, label, rule, category or kind of work 0";
 #define BREAK(place, value, message)                      \
     {                                                     \
         g_autoptr(ZpTape) tape = make_tape();             \
@@ -130,10 +130,27 @@ test_ranges(void)
     BREAK(works[0].group, 1, of_work)
     BREAK(works[0].group, -2, of_work)
     BREAK(works[0].label, 1, of_work)
+    BREAK(works[0].rule, 1, of_work)
     BREAK(works[0].category, ZP_TAPE_N_CATEGORIES, of_work)
     BREAK(works[0].kind, 3, of_work)
     BREAK(step_begin[0], 11, "instruction 11: no beginning of step 0")
 #undef BREAK
+}
+
+static void
+test_rules(void)
+{
+    g_autoptr(ZpTape) tape = make_tape();
+    g_assert_null(zp_tape_rule(tape, &tape->works[0]));
+    g_assert_cmpint(zp_tape_add_rule(tape, NULL), ==, 0);
+    g_autofree char *copy = g_strdup("by table");
+    tape->works[0].rule = zp_tape_add_rule(tape, "by table");
+    g_assert_cmpint(zp_tape_add_rule(tape, "by formula"), !=, tape->works[0].rule);
+    g_assert_cmpint(zp_tape_add_rule(tape, copy), ==, tape->works[0].rule);
+    g_assert_cmpstr(zp_tape_rule(tape, &tape->works[0]), ==, "by table");
+    g_assert_true(zp_tape_check(tape, TRUE, PERSISTENT, NULL));
+    zp_tape_clear(tape);
+    g_assert_cmpint(tape->rules->len, ==, 0);
 }
 
 static void
@@ -203,6 +220,7 @@ main(int argc, char **argv)
     g_test_add_func("/tape/buffers", test_buffers);
     g_test_add_func("/tape/events", test_events);
     g_test_add_func("/tape/ranges", test_ranges);
+    g_test_add_func("/tape/rules", test_rules);
     g_test_add_func("/tape/leaks", test_leaks);
     g_test_add_func("/tape/dump", test_dump);
     g_test_add_func("/tape/clear", test_clear);

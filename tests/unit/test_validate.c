@@ -158,31 +158,36 @@ step_ms(ZpValidateJob *job)
 #define LLAMA_13B "13015864320,40,5120,40,40,13824,32000,2048,n,flash,A100-80GB,"
 
 /* Megatron-LLaMA 13B, distributed optimizer: overlap is worth 1.16 at 256 GPUs and 1.29 at 512,
- * the global batch held.  Its micro-batch is not printed: the order must come out, not the figures.
- */
+ * the global batch held.  Neither batch is printed: that of 1024 sequences is chosen here, and a
+ * larger one makes both gains smaller. */
 static void
 test_overlap(void)
 {
-    const char *const rows[] = {
-        "a,x,Llama," LLAMA_13B "256,4x200 Gb/s,megatron,zero1,1,4,none,1,\n",
-        "b,x,Llama," LLAMA_13B "512,4x200 Gb/s,megatron,zero1,1,2,none,1,\n",
+    const char *const rows[][2] = {
+        {"a,x,Llama," LLAMA_13B "256,4x200 Gb/s,megatron,zero1,1,4,none,1,\n",
+         "a,x,Llama," LLAMA_13B "256,4x200 Gb/s,megatron,zero1 overlapped,1,4,none,1,\n"},
+        {"b,x,Llama," LLAMA_13B "512,4x200 Gb/s,megatron,zero1,1,2,none,1,\n",
+         "b,x,Llama," LLAMA_13B "512,4x200 Gb/s,megatron,zero1 overlapped,1,2,none,1,\n"},
     };
     double gain[2];
     g_autoptr(ZpHardware) hardware = zp_hardware_load();
     for (int i = 0; i < 2; i++) {
-        g_autofree char *text = g_strconcat(COLUMNS, rows[i], NULL);
-        g_autoptr(GError) error = NULL;
-        g_autoptr(ZpValidateCsv) csv = zp_validate_csv_parse(text, &error);
-        g_assert_no_error(error);
-        g_autoptr(ZpValidateJob) job = zp_validate_job_new(csv, 0, hardware, NULL, &error);
-        g_assert_no_error(error);
-        double on = step_ms(job);
-        job->job.zero.overlap = FALSE;
-        gain[i] = step_ms(job) / on;
+        double ms[2];
+        for (int overlapped = 0; overlapped < 2; overlapped++) {
+            g_autofree char *text = g_strconcat(COLUMNS, rows[i][overlapped], NULL);
+            g_autoptr(GError) error = NULL;
+            g_autoptr(ZpValidateCsv) csv = zp_validate_csv_parse(text, &error);
+            g_assert_no_error(error);
+            g_autoptr(ZpValidateJob) job = zp_validate_job_new(csv, 0, hardware, NULL, &error);
+            g_assert_no_error(error);
+            ms[overlapped] = step_ms(job);
+        }
+        gain[i] = ms[0] / ms[1];
     }
     g_test_message("overlap gains %.3f at 256 GPUs, %.3f at 512", gain[0], gain[1]);
-    g_assert_cmpfloat(gain[0], >, 1.02);
-    g_assert_cmpfloat(gain[1], >, gain[0] + 0.02);
+    g_assert_cmpfloat_with_epsilon(gain[0], 1.16, 0.05);
+    g_assert_cmpfloat_with_epsilon(gain[1], 1.29, 0.05);
+    g_assert_cmpfloat(gain[1], >, gain[0] + 0.08);
 }
 
 static void
