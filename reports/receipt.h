@@ -6,7 +6,9 @@
  * "zeropeak-run/1":
  *   schema, zeropeak (version), name, source
  *   inputs      [{section, key, value, origin}], effective, in the order of the scenario schema
- *   job         {runtime, model, parameter_elements, stage, ranks, shard_group, units}
+ *   job         {runtime, model, parameter_elements, stage, ranks, shard_group (of those that hold
+ *               the same parameters), tensor_parallel, sequence_parallel, context_parallel,
+ *               pipeline_stages, units}
  *   step        {step_ps, step_s, exposed_ps, exposed_s, host_blocked_ps, busy_ps {category: ps},
  *               tokens_per_step, tokens_per_s, model_flops, mfu, slowest_rank_ps, fastest_rank_ps}
  *   peak        {bytes, time_ps, time_s, rank, event {text, op, stream, kind, class, role, bytes},
