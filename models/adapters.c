@@ -1,6 +1,5 @@
 #include "models/adapters.h"
 
-#include "models/job.h"
 #include "models/names.h"
 
 #include <string.h>
@@ -118,38 +117,6 @@ append_adapter(Adapter *adapter, const ZpModelParameter *base, gint32 parent, co
     g_array_append_val(adapter->parameters, parameter);
 }
 
-static void
-add_to_policies(ZpModelPolicyBytes *policies, gint64 bytes_per_token)
-{
-    policies[ZP_CHECKPOINTING_NONE].kept.bytes_per_token += bytes_per_token;
-    policies[ZP_CHECKPOINTING_SELECTIVE].kept.bytes_per_token += bytes_per_token;
-    policies[ZP_CHECKPOINTING_FULL].recomputed.bytes_per_token += bytes_per_token;
-}
-
-/* The layer's own entry, with `bytes_per_token` more until backward under every policy. */
-static void
-add_activation(ZpModel *model, ZpModelLayer *layer, gint64 bytes_per_token)
-{
-    ZpModelActivation own = {0};
-    if (layer->activation != ZP_MODEL_NONE)
-        own = *zp_model_activation(model, layer->activation);
-    add_to_policies(own.policies, bytes_per_token);
-    if (own.differs_alone)
-        add_to_policies(own.alone, bytes_per_token);
-    layer->activation = zp_model_add_activation(model, &own);
-}
-
-/* Width of a number of the residual stream, where a layer says it by keeping its block's input. */
-static gint64
-number_bytes_of(const ZpModel *model, const ZpModelLayer *layer)
-{
-    if (layer->activation == ZP_MODEL_NONE || layer->block == ZP_MODEL_NONE || model->hidden <= 0)
-        return 2;
-    const ZpModelActivation *own = zp_model_activation(model, layer->activation);
-    gint64 input = own->policies[ZP_CHECKPOINTING_FULL].kept.bytes_per_token;
-    return input >= model->hidden ? input / model->hidden : 2;
-}
-
 /* What the adapter of one weight adds to its layer's costs; an expert's counts like a dense one
  * where it is met, so it is scaled by how many experts a token meets. */
 static void
@@ -162,11 +129,12 @@ add_costs(Adapter *adapter, const ZpModelParameter *base, gint64 elements, doubl
     layer->elements += elements;
     layer->flops_per_token += 2 * used;
     adapter->model->n_active_elements += used;
-    gint64 number_bytes = number_bytes_of(adapter->model, layer);
+    gint64 number_bytes = layer->input_bytes_per_token > 0 && adapter->model->hidden > 0
+                              ? layer->input_bytes_per_token / adapter->model->hidden
+                              : 2;
     gint64 kept = (gint64)((double)(number_bytes * adapter->rank) * met);
     layer->kept_bytes_per_token += kept;
     layer->selective_bytes_per_token += kept;
-    add_activation(adapter->model, layer, kept);
 }
 
 /* The share of a mixture's experts that a token meets. */

@@ -169,7 +169,7 @@ elementwise_seconds(const ZpJob *job, const ZpModelLayer *layer, const Products 
     const ZpCalibration *c = constants(job);
     double bytes = (double)layer->traffic_bytes_per_token - products->io_bytes;
     double factor = backward ? c->elementwise_backward : 1.0;
-    if (layer->kind == ZP_LAYER_HEAD && layer->activation != ZP_MODEL_NONE) {
+    if (layer->kind == ZP_LAYER_HEAD && layer->logits_bytes_per_token > 0) {
         bytes = c->loss_bytes_per_logit * (double)job->model->vocabulary;
         factor = backward ? 2.0 / 3.0 : 1.0 / 3.0;
     }

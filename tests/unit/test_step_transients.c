@@ -20,6 +20,7 @@ set_transient(JobFixture *fixture, Pass pass, gint64 bytes_per_token)
     for (guint a = 0; a < fixture->model->activations->len; a++) {
         ZpModelActivation *entry =
             &g_array_index(fixture->model->activations, ZpModelActivation, a);
+        entry->differs_alone = FALSE;
         for (int p = 0; p < ZP_MODEL_POLICIES; p++) {
             ZpModelPolicyBytes *policy = &entry->policies[p];
             policy->forward = pass == FORWARD ? peak : (ZpModelPeak){0};
