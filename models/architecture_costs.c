@@ -21,6 +21,7 @@ cost_stream(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpMode
     layer->traffic_bytes_per_token += facts->norms_width * (traits->layer_norm ? 2 * b : 21 * b);
     if (layer->kind != ZP_LAYER_NORM)
         layer->traffic_bytes_per_token += 3 * b * facts->residual_width;
+    layer->stream_traffic_bytes_per_token = layer->traffic_bytes_per_token;
 }
 
 static void

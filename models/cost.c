@@ -39,7 +39,7 @@ zp_cost_wire_bytes(ZpKind kind, gint64 bytes, gint32 size)
 {
     if (size <= 1 || bytes <= 0)
         return 0;
-    if (kind == ZP_KIND_BROADCAST || kind == ZP_KIND_REDUCE)
+    if (kind == ZP_KIND_BROADCAST || kind == ZP_KIND_REDUCE || kind == ZP_KIND_SEND)
         return bytes;
     __int128 passes = kind == ZP_KIND_ALL_REDUCE ? 2 : 1;
     __int128 wire = (passes * (size - 1) * bytes + size - 1) / size;
@@ -278,6 +278,7 @@ zp_cost_collective(const ZpNetwork *network, ZpKind kind, gint64 bytes, gint32 s
 {
     if (size <= 1)
         return (ZpCost){.link = ZP_LINK_SCALE_UP, .rule = "one rank: nothing to send"};
+    stride *= MAX(1, network->rank_stride);
     if (network->piece_bytes > 0 && bytes > network->piece_bytes &&
         (kind == ZP_KIND_ALL_GATHER || kind == ZP_KIND_REDUCE_SCATTER))
         return piece_by_piece(network, kind, bytes, size, stride);

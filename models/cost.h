@@ -5,7 +5,7 @@
  *
  *     all-reduce                                   2 (n-1)/n S
  *     all-gather, reduce-scatter, all-to-all         (n-1)/n S
- *     broadcast, reduce                                      S
+ *     broadcast, reduce, send                                S
  *
  * (rings: Thakur, Rabenseifner and Gropp 2005), rounded up to a byte.  Time = latency + wire bytes
  * / bandwidth.  With a tau, x being wire bytes / bandwidth,
@@ -29,13 +29,14 @@
  * A measured table for the very collective (kind, GPUs a node, nodes) wins over all formulas.
  *
  * Bandwidth.  Ranks are numbered node by node, and member i of a group is rank i x stride (groups
- * start at a node's boundary).  A group inside a node is bound by the scale-up link.  One that
- * spans nodes visits them one after the other, so that a node's NICs carry one flow of the ring in
- * each direction: a group of contiguous ranks (stride 1) has the whole node's network to itself.
- * Groups of stride s come as s interleaved groups, min(s, GPUs per node) of them on every node and
- * active together, and share the NICs: with a member on each node only (s >= GPUs per node) a GPU
- * has the node's network / GPUs per node.  The slower of link (where two members share a node) and
- * NIC share bounds the ring.  Without a scale-up link the host link is the path inside a node.
+ * start at a node's boundary; with network.rank_stride, place i x stride x rank_stride).  A group
+ * inside a node is bound by the scale-up link.  One that spans nodes visits them one after the
+ * other, so that a node's NICs carry one flow of the ring in each direction: a group of contiguous
+ * ranks (stride 1) has the whole node's network to itself. Groups of stride s come as s interleaved
+ * groups, min(s, GPUs per node) of them on every node and active together, and share the NICs: with
+ * a member on each node only (s >= GPUs per node) a GPU has the node's network / GPUs per node. The
+ * slower of link (where two members share a node) and NIC share bounds the ring.  Without a
+ * scale-up link the host link is the path inside a node.
  * Whatever their number, ranks copy the message once in their own memory (`link_copy`); a ring of
  * few puts less on the link beside it and gets less of the link than the eight that
  * `link_efficiency` is of.

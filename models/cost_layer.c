@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "models/parallel.h"
+
 /* Backward of fused attention runs five products where forward runs two (arXiv 2307.08691). */
 #define ATTENTION_BACKWARD 2.5
 /* Eager attention reads and writes scores, mask, softmax and probabilities: bytes per head, pair.
@@ -159,7 +161,9 @@ attention_seconds(const ZpJob *job, const ZpModelLayer *layer, double pairs)
     double flops = (double)layer->flops_per_pair * pairs;
     if (flops <= 0.0)
         return 0.0;
-    double full = 4.0 * (double)(model->heads * model->head_size);
+    /* A context parallel rank has pairs with the tokens of the whole sequence. */
+    double full =
+        4.0 * (double)(model->heads * model->head_size) * zp_parallel_context(&job->world.parallel);
     gboolean causal = (double)layer->flops_per_pair < 0.75 * full;
     double rate = zp_calibration_attention(constants(job), causal, (double)job->training.sequence,
                                            (double)model->head_size);
@@ -244,7 +248,8 @@ host_seconds(const ZpJob *job, const ZpModelLayer *layer, const Products *produc
              gboolean backward)
 {
     double elementwise = (double)layer->traffic_bytes_per_token - products->io_bytes;
-    gboolean eager = elementwise > EAGER_BYTES_PER_NUMBER * (double)job->model->hidden;
+    double cut = zp_parallel_sequence(&job->world.parallel) ? job->world.parallel.tensor : 1.0;
+    gboolean eager = elementwise * cut > EAGER_BYTES_PER_NUMBER * (double)job->model->hidden;
     gboolean whole = layer->kind == ZP_LAYER_ATTENTION || layer->kind == ZP_LAYER_MLP;
     double kernels = whole && eager ? KERNELS_EAGER : whole ? KERNELS_FUSED : products->count + 2;
     return kernels * (backward ? HOST_BACKWARD : 1.0) *
@@ -299,8 +304,8 @@ zp_cost_interference(const ZpJob *job, const ZpTape *tape,
         if (tape->instrs[i].op != ZP_TAPE_LAUNCH)
             continue;
         const ZpTapeWork *work = &tape->works[tape->instrs[i].a];
-        if (work->category != ZP_TAPE_COMMUNICATION)
-            continue;
+        if (work->category != ZP_TAPE_COMMUNICATION || work->group == ZP_TAPE_NONE)
+            continue; /* the model's own cuts talk while nothing computes */
         wire += (double)work->wire_bytes;
         seconds += zp_time_to_seconds(work->solo_ps);
     }

@@ -46,9 +46,17 @@ typedef struct {
     ZpSelective selective; /* as the model's activations were built */
 } ZpTraining;
 
+/* Cuts of the model beside data parallelism; 0 and 1: none.  models/parallel.h has their rules. */
 typedef struct {
-    gint32 ranks;       /* world size */
+    gint32 tensor, context, pipeline;
+    gboolean
+        sequence; /* Megatron's sequence parallelism: what tensor ranks repeat is cut by token */
+} ZpParallel;
+
+typedef struct {
+    gint32 ranks;       /* that hold the same parameters: data x context parallel ranks */
     gint32 shard_group; /* ranks that share one copy; divides ranks */
+    ZpParallel parallel;
 } ZpWorld;
 
 typedef struct {
@@ -103,6 +111,8 @@ typedef struct {
     gint64 piece_bytes; /* gathers and scatters go out as broadcasts and reductions this long, one
                          * after the other (a partition owner at a time) */
     const ZpCostTables *measured; /* wins over every formula where it has the collective */
+    gint32 rank_stride; /* places in the world from one rank to the next; 0 means 1.  Tensor
+                         * parallel ranks lie between data parallel ones */
 } ZpNetwork;
 
 /* Which allocator the framework's memory comes from (sim/allocator.h). */
@@ -162,6 +172,7 @@ typedef struct _ZpFsdp ZpFsdp;
 typedef struct {
     const char *runtime; /* name of a ZpRuntime */
     const ZpModel *model;
+    const ZpModel *last_stage; /* pipeline: layers of the last stage, for their time; or NULL */
     const ZpOptimizer *optimizer;
     ZpPrecision precision;
     ZpTraining training;

@@ -1,5 +1,6 @@
 /* What lives within a step: gathered units, gradient buckets, activations. */
 #include "models/ledger_internal.h"
+#include "models/parallel.h"
 
 /* New memory of one gathered unit. */
 static gint64
@@ -251,7 +252,8 @@ ledger_activations(const ZpJob *job, ZpLedger *ledger, LedgerMath *math)
         weigh_policy(own, &job->training, bytes, math);
         hold(layer->kind == ZP_LAYER_HEAD ? &logits : &activations, own, math);
     }
-    ledger->activation_bytes = ledger_add(math, activations.kept_bytes, activations.beside_bytes);
+    gint64 kept = ledger_multiply(math, activations.kept_bytes, zp_parallel_in_flight(job));
+    ledger->activation_bytes = ledger_add(math, kept, activations.beside_bytes);
     ledger->logits_bytes = ledger_add(math, logits.kept_bytes, logits.beside_bytes);
     if (job->ledger_mutant == ZP_MUTANT_ACTIVATIONS_DIVIDED_BY_DATA_PARALLELISM)
         ledger->activation_bytes /= job->world.ranks;

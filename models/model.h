@@ -130,6 +130,8 @@ typedef struct {
     gint64 flops_per_token;
     gint64 flops_per_pair;
     gint64 traffic_bytes_per_token; /* device memory read and written, beside the parameters */
+    gint64 stream_traffic_bytes_per_token; /* of it by norms and the residual stream */
+    gboolean tensor_cut; /* the layer's matrices are cut among tensor parallel ranks */
     gint64 selective_flops_per_token, selective_flops_per_pair; /* recomputed under selective */
     gint32
         activation; /* what it holds: index into the model's activations (alike layers share one),

@@ -25,7 +25,7 @@ typedef struct {
     ZpTime busy_ps[ZP_TAPE_N_CATEGORIES]; /* whole play */
     ZpTime host_blocked_ps;
     gint64 tokens_per_step; /* all ranks together */
-    gint64 tokens_per_rank;
+    gint64 tokens_per_rank; /* of each GPU: those that share a replica share its tokens */
     double model_flops; /* per rank and step: 3 x forward, recomputation not counted */
     double mfu;         /* model_flops / (step time x device peak) */
     /* Allocated peak of the worst rank. */

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "models/parallel.h"
+
 /* Instructions of the last step. */
 static gint32
 last_step_begin(const ZpTape *tape)
@@ -115,7 +117,10 @@ fill_times(const ZpJob *job, const ZpPlayResult *result, ZpStepSummary *summary)
     }
     summary->tokens_per_step = job->training.micro_batch * job->training.sequence *
                                job->training.accumulation * job->world.ranks;
-    summary->tokens_per_rank = summary->tokens_per_step / job->world.ranks;
+    const ZpParallel *parallel = &job->world.parallel;
+    gint64 gpus = (gint64)job->world.ranks * zp_parallel_tensor(parallel) *
+                  zp_parallel_pipeline(parallel);
+    summary->tokens_per_rank = summary->tokens_per_step / gpus;
     summary->model_flops = model_flops(job);
     double seconds = zp_time_to_seconds(summary->step_ps);
     if (seconds > 0.0 && job->device.flops_per_s > 0.0)

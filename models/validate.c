@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "models/cost_layer.h"
+#include "models/parallel.h"
 #include "models/step.h"
+#include "models/validate_figures.h"
 #include "models/validate_job.h"
 
 G_DEFINE_QUARK(zp - validate - error - quark, zp_validate_error)
@@ -21,6 +23,7 @@ free_row(gpointer data)
     g_free(row->key);
     g_free(row->strategy);
     g_free(row->reason);
+    g_array_unref(row->memory);
     g_free(row);
 }
 
@@ -100,6 +103,9 @@ simulate(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware,
         return;
     }
     row->accumulation = job->job.training.accumulation;
+    const ZpParallel *parallel = &job->job.world.parallel;
+    row->cut = zp_parallel_tensor(parallel) * zp_parallel_context(parallel) *
+               zp_parallel_pipeline(parallel);
     row->simulated_ms = zp_time_to_seconds(summary.step_ps) * 1e3;
     row->error = row->simulated_ms / row->measured_ms - 1.0;
     row->exposed = (double)summary.exposed_ps / (double)MAX(1, summary.step_ps);
@@ -132,9 +138,28 @@ new_row(const ZpValidateCsv *csv, guint r)
     row->line = g_array_index(csv->lines, gint, r);
     row->measured_ms = zp_validate_csv_number(
         csv, r, "step_ms", zp_validate_csv_number(csv, r, "step_ms_derived", 0.0));
+    row->memory = zp_validate_memory_array();
     row->null_error = NAN;
     row->rule = "";
     return row;
+}
+
+/* Memory figures that the row states, or that it went out of memory. */
+static void
+remember(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware, ZpValidateRow *row)
+{
+    gboolean stated = zp_validate_csv_number(csv, record, "peak_alloc_gib", 0.0) > 0.0 ||
+                      zp_validate_csv_number(csv, record, "peak_reserved_gib", 0.0) > 0.0 ||
+                      strcmp(zp_validate_csv_get(csv, record, "oom"), "y") == 0;
+    if (!stated)
+        return;
+    zp_validate_memory_row(csv, record, hardware, row->memory);
+    for (guint i = 0; i < row->memory->len; i++) { /* the table goes, the row stays */
+        ZpValidateMemory *memory = &g_array_index(row->memory, ZpValidateMemory, i);
+        memory->id = row->id;
+        memory->subset = row->subset;
+        memory->name = row->model;
+    }
 }
 
 static gboolean
@@ -160,26 +185,8 @@ null_flops(const ZpValidateCsv *csv, guint r, const ZpValidateRow *row)
     if (n <= 0.0 || layers <= 0.0 || (!full && strcmp(policy, "none") != 0) ||
         g_str_has_prefix(zp_validate_csv_get(csv, r, "cpu_offload"), "y"))
         return 0.0;
-    return (6.0 * n + 12.0 * layers * hidden * sequence) * tokens * (full ? 4.0 / 3.0 : 1.0);
-}
-
-static int
-compare_doubles(gconstpointer a, gconstpointer b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double
-quantile(const GArray *sorted, double share)
-{
-    if (sorted->len == 0)
-        return NAN;
-    double at = share * (sorted->len - 1);
-    guint low = (guint)at;
-    double a = g_array_index(sorted, double, low);
-    double b = g_array_index(sorted, double, MIN(low + 1, sorted->len - 1));
-    return a + (at - low) * (b - a);
+    return (6.0 * n + 12.0 * layers * hidden * sequence) * tokens * (full ? 4.0 / 3.0 : 1.0) /
+           (double)row->cut;
 }
 
 typedef struct {
@@ -202,8 +209,8 @@ fill_null_errors(ZpValidation *validation, const Null *nulls)
                 g_strcmp0(nulls[i].class_name, nulls[j].class_name) == 0)
                 g_array_append_val(rates, rate);
         }
-        g_array_sort(rates, compare_doubles);
-        row->null_error = nulls[i].flops / quantile(rates, 0.5) / row->measured_ms - 1.0;
+        row->null_error =
+            nulls[i].flops / zp_validate_figures_median(rates) / row->measured_ms - 1.0;
     }
 }
 
@@ -227,6 +234,7 @@ zp_validate_run(const char *text, const ZpCalibration *own, const char *subsets,
             simulate(csv, r, hardware, own, row);
         else
             row->reason = g_strdup("no step time is printed or follows from what is");
+        remember(csv, r, hardware, row);
         Null *null = &nulls[validation->rows->len];
         if (row->simulated_ms > 0.0)
             null->flops = null_flops(csv, r, row);
@@ -238,61 +246,4 @@ zp_validate_run(const char *text, const ZpCalibration *own, const char *subsets,
     }
     fill_null_errors(validation, nulls);
     return g_steal_pointer(&validation);
-}
-
-static ZpValidateFigures
-figures_of(GArray *errors)
-{
-    ZpValidateFigures figures = {.n = (int)errors->len};
-    for (guint i = 0; i < errors->len; i++) {
-        double *error = &g_array_index(errors, double, i);
-        figures.bias += *error / errors->len;
-        *error = fabs(*error);
-        figures.mean += *error / errors->len;
-    }
-    g_array_sort(errors, compare_doubles);
-    figures.median = quantile(errors, 0.5);
-    figures.p90 = quantile(errors, 0.9);
-    figures.max = quantile(errors, 1.0);
-    return figures;
-}
-
-ZpValidateFigures
-zp_validate_figures(const ZpValidation *validation, const char *subset, const char *gpu,
-                    const char *family, gboolean null_model)
-{
-    g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
-    for (guint i = 0; i < validation->rows->len; i++) {
-        const ZpValidateRow *row = g_ptr_array_index(validation->rows, i);
-        double error = null_model ? row->null_error : row->error;
-        if (row->simulated_ms > 0.0 && !isnan(error) &&
-            (subset == NULL || strcmp(row->subset, subset) == 0) &&
-            (gpu == NULL || strcmp(row->gpu, gpu) == 0) &&
-            (family == NULL || strcmp(row->family, family) == 0))
-            g_array_append_val(errors, error);
-    }
-    return figures_of(errors);
-}
-
-ZpValidateFigures
-zp_validate_ratios(const ZpValidation *validation, const char *subset, gboolean null_model)
-{
-    g_autoptr(GArray) errors = g_array_new(FALSE, FALSE, sizeof(double));
-    for (guint i = 0; i < validation->rows->len; i++) {
-        const ZpValidateRow *a = g_ptr_array_index(validation->rows, i);
-        for (guint j = i + 1; j < validation->rows->len; j++) {
-            const ZpValidateRow *b = g_ptr_array_index(validation->rows, j);
-            if (a->simulated_ms <= 0.0 || b->simulated_ms <= 0.0 || strcmp(a->key, b->key) != 0 ||
-                (subset != NULL &&
-                 (strcmp(a->subset, subset) != 0 || strcmp(b->subset, subset) != 0)) ||
-                (a->ranks == b->ranks && a->micro_batch == b->micro_batch &&
-                 strcmp(a->strategy, b->strategy) == 0))
-                continue;
-            double error = null_model ? (1.0 + a->null_error) / (1.0 + b->null_error) - 1.0
-                                      : (1.0 + a->error) / (1.0 + b->error) - 1.0;
-            if (!isnan(error))
-                g_array_append_val(errors, error);
-        }
-    }
-    return figures_of(errors);
 }

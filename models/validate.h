@@ -12,11 +12,18 @@
  *    the strategy (zero1, zero2, ddp), the nearest there is;
  *  - a strategy "hsdp", "hybrid..." or "... in the node" shards within a node and replicates over
  *    nodes;
+ *  - cuts of the model (models/parallel.h) from the strategy: "tp8 pp4 cp2", "fsdp32 x tp8", "mp4";
+ *    sequence parallelism beside tensor parallelism under Megatron-LM and FSDP, not in
+ *    Megatron-DeepSpeed and InternLM; expert parallelism, Ulysses, interleaved pipelines and
+ *    asynchronous tensor parallelism are refused; "sharded in 4": shard groups of 4;
+ *  - what the notes say of a repository's defaults ("micro batch 1 and seq 4096") where the columns
+ *    are empty, a vocabulary of "about 250k" as 250,000;
  *  - Megatron: gradients in fp32, reduced after backward, unless the strategy is "overlapped";
  *  - cpu_offload "y": DeepSpeed's stage 3 with parameters and optimizer on the host;
  *  - a vocabulary that is not stated is what the parameter count leaves for the two tables;
- *  - attention on V100 is eager;
- *  - the MLP is gated where that parameter count is nearer to n_params;
+ *  - attention on V100 is eager, and in BigScience's runs of 2021;
+ *  - the MLP is gated where that parameter count is nearer to n_params; without one where its width
+ *    is not four hidden ones or heads share key heads;
  *  - network of a node: from `interconnect` ("1600 Gb/s", "4x100 Gb/s"), else the best that nodes
  *    with this GPU are sold with;
  *  - attention "triton": first-generation kernels, half the speed of FlashAttention-2;
@@ -25,18 +32,22 @@
  * them;
  *  - measured: step_ms, else step_ms_derived.
  *
+ * Memory: models/validate_memory.h.
+ *
  * The null model to beat, computed on the same rows: hardware FLOPs (6 N + 12 L d s) a token, times
- * 4/3 under full checkpointing, divided by the median rate of the rows with the same GPU family and
- * checkpointing in the subset time_val. */
+ * 4/3 under full checkpointing, over the ranks that share a replica, divided by the median rate of
+ * the rows with the same GPU family and checkpointing in the subset time_val. */
 #pragma once
 
 #include "models/cost_calibration.h"
+#include "models/validate_memory.h"
 
 typedef struct {
     char *id, *subset, *gpu, *family, *model; /* family: the source's part of the id */
     char *key;                                /* model, GPU, sequence, checkpointing */
     char *strategy;
     gint64 ranks, micro_batch, accumulation;
+    gint64 cut; /* ranks that share a replica: tensor x context x pipeline */
     int line;
     double measured_ms;
     double simulated_ms; /* 0: not simulated, see reason */
@@ -45,6 +56,7 @@ typedef struct {
     double exposed;      /* share of the step: communication without computation */
     const char *rule;    /* what most of the step went to */
     char *reason;        /* why a row was not simulated, or is known to be wrong; or NULL */
+    GArray *memory;      /* ZpValidateMemory: what it states of memory; maybe none */
 } ZpValidateRow;
 
 typedef struct {
@@ -71,6 +83,11 @@ ZpValidateFigures zp_validate_figures(const ZpValidation *validation, const char
  * in ranks, micro-batch or strategy; error = simulated ratio / measured ratio - 1. */
 ZpValidateFigures zp_validate_ratios(const ZpValidation *validation, const char *subset,
                                      gboolean null_model);
+
+/* The same of a memory figure: simulated / measured - 1; verdicts (ZP_VALIDATE_FITS): 0 where both
+ * agree, else 1. */
+ZpValidateFigures zp_validate_memory_figures(const ZpValidation *validation, const char *subset,
+                                             ZpValidateFigure figure);
 
 /* For people: one line a row; figures by subset, GPU and family beside the null model's. */
 char *zp_validate_table(const ZpValidation *validation);

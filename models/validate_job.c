@@ -6,6 +6,7 @@
 #include "models/architecture.h"
 #include "models/cost.h"
 #include "models/cost_tables.h"
+#include "models/parallel.h"
 #include "models/validate.h"
 
 /* Attention kernels of the first generation run at half the speed of the second (arXiv 2307.08691,
@@ -18,29 +19,24 @@
  * for 8.03e9 parameters, Llama-8B with ZeRO-3 on H200 and B200; stas00/ml-engineering). */
 #define CPU_ADAM_ELEMENTS_PER_S 4e9
 
-typedef struct {
-    const ZpValidateCsv *csv;
-    guint record;
-} Row;
+typedef ZpValidateRecord Row;
 
 static const char *
 text(const Row *row, const char *name)
 {
-    return zp_validate_csv_get(row->csv, row->record, name);
+    return zp_validate_record_text(row, name);
 }
 
 static gint64
 integer(const Row *row, const char *name, gint64 missing)
 {
-    double value = zp_validate_csv_number(row->csv, row->record, name, -1.0);
-    return value >= 1.0 && value < 9e18 ? (gint64)value : missing;
+    return zp_validate_record_integer(row, name, missing);
 }
 
 static gboolean
 has(const Row *row, const char *name, const char *part)
 {
-    g_autofree char *low = g_ascii_strdown(text(row, name), -1);
-    return strstr(low, part) != NULL;
+    return zp_validate_record_has(row, name, part);
 }
 
 static gboolean
@@ -50,8 +46,6 @@ refuse(GError **error, const char *reason)
     return FALSE;
 }
 
-/* The table does not say whether an MLP is gated, nor where biases are: of the two usual shapes the
- * one whose parameter count is nearer. */
 /* Where the table does not state it, the vocabulary is what the parameter count leaves for two
  * tables, or one where it is tied. */
 static gint64
@@ -67,9 +61,20 @@ implied_vocabulary(const Row *row, gboolean gated)
     return left >= 1.0 && left < 1e6 ? (gint64)left : 0;
 }
 
-static ZpModel *
-build_shape(const Row *row, gboolean gated, GError **error)
+/* No fused kernel is published for V100; Megatron-DeepSpeed's runs of 2021 are from before the
+ * first (FlashAttention, arXiv 2205.14135, May 2022). */
+static gboolean
+is_eager(const Row *row)
 {
+    gboolean early = *text(row, "attn_impl") == '\0' && has(row, "source", "bigscience");
+    return has(row, "attn_impl", "eager") || has(row, "gpu", "v100") || early;
+}
+
+static ZpModel *
+build_shape(const ZpValidateJob *self, const Row *row, gboolean gated, GError **error)
+{
+    const ZpParallel *parallel = &self->job.world.parallel;
+    gint64 vocabulary = zp_validate_record_vocabulary(row);
     gint64 hidden = integer(row, "d_model", 0);
     ZpArchitecture a = {
         .family = gated ? "llama" : "gpt2",
@@ -78,7 +83,7 @@ build_shape(const Row *row, gboolean gated, GError **error)
         .heads = integer(row, "n_heads", 0),
         .kv_heads = integer(row, "n_kv_heads", 0),
         .ffn = integer(row, "d_ff", 4 * hidden),
-        .vocabulary = integer(row, "vocab", implied_vocabulary(row, gated)),
+        .vocabulary = vocabulary > 0 ? vocabulary : implied_vocabulary(row, gated),
         .positions = gated ? 0 : integer(row, "seq_len", 0),
         .gated = gated,
         .tied = g_str_has_prefix(text(row, "tied_embeddings"), "y"),
@@ -89,24 +94,30 @@ build_shape(const Row *row, gboolean gated, GError **error)
     };
     ZpArchitectureOptions options = {
         .compute = ZP_DTYPE_BF16,
-        .attention = has(row, "attn_impl", "eager") || has(row, "gpu", "v100")
-                         ? ZP_ATTENTION_EAGER /* no fused kernel is published for V100 */
-                         : ZP_ATTENTION_FLASH,
+        .attention = is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
         .causal = TRUE,
+        .tensor_parallel = parallel->tensor,
+        .sequence_parallel = parallel->sequence,
     };
     return zp_architecture_build(&a, &options, text(row, "model_name"), error);
 }
 
+/* The table does not say whether an MLP is gated, nor where biases are: of the two usual shapes the
+ * one whose parameter count is nearer; without a count it is plain if its inner width is the usual
+ * four hidden ones and every head has its key head. */
 static ZpModel *
-build_model(const Row *row, GError **error)
+build_model(const ZpValidateJob *self, const Row *row, GError **error)
 {
     double wanted = zp_validate_csv_number(row->csv, row->record, "n_params", 0.0);
-    g_autoptr(ZpModel) gated = build_shape(row, TRUE, NULL);
-    g_autoptr(ZpModel) plain = build_shape(row, FALSE, error);
+    g_autoptr(ZpModel) gated = build_shape(self, row, TRUE, NULL);
+    g_autoptr(ZpModel) plain = build_shape(self, row, FALSE, error);
     if (plain == NULL)
         return NULL;
     if (gated == NULL)
         return g_steal_pointer(&plain);
+    if (wanted <= 0.0)
+        return zp_validate_record_looks_gated(row) ? g_steal_pointer(&gated)
+                                                   : g_steal_pointer(&plain);
     double off_gated = fabs((double)gated->n_elements - wanted);
     double off_plain = fabs((double)plain->n_elements - wanted);
     return off_gated <= off_plain ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
@@ -210,12 +221,15 @@ static gboolean
 fill_training(ZpValidateJob *self, const Row *row, GError **error)
 {
     ZpTraining *training = &self->job.training;
-    training->micro_batch = integer(row, "micro_batch", 0);
-    training->sequence = integer(row, "seq_len", 0);
+    training->micro_batch = zp_validate_record_micro_batch(row);
+    training->sequence = zp_validate_record_sequence(row);
     gint64 ranks = integer(row, "n_gpus", 0), batch = integer(row, "global_batch", 0);
     if (training->micro_batch == 0 || training->sequence == 0 || ranks == 0)
         return refuse(error, "micro-batch, sequence or number of GPUs is not stated");
-    gint64 implied = batch / (training->micro_batch * ranks);
+    const ZpParallel *parallel = &self->job.world.parallel;
+    gint64 copies = (gint64)zp_parallel_tensor(parallel) * zp_parallel_context(parallel) *
+                    zp_parallel_pipeline(parallel);
+    gint64 implied = batch * copies / (training->micro_batch * ranks);
     training->accumulation = integer(row, "grad_accum", MAX(1, implied));
     const char *policy = text(row, "activation_ckpt");
     training->checkpointing = ZP_CHECKPOINTING_NONE;
@@ -223,40 +237,32 @@ fill_training(ZpValidateJob *self, const Row *row, GError **error)
         training->checkpointing = ZP_CHECKPOINTING_FULL;
     else if (g_str_has_prefix(policy, "selective"))
         training->checkpointing = ZP_CHECKPOINTING_SELECTIVE;
-    gint64 group = ranks, node = self->job.network.gpus_per_node;
-    if (has(row, "strategy", "hsdp") || has(row, "strategy", "hybrid") ||
-        has(row, "strategy", "in the"))
-        group = ranks % node == 0 ? MIN(ranks, node) : ranks;
-    self->job.world = (ZpWorld){(gint32)ranks, (gint32)group};
+    if (!zp_parallel_check(&self->job, ranks, error))
+        return FALSE;
+    zp_parallel_place(&self->job, ranks);
+    ranks = self->job.world.ranks;
+    gint64 node = zp_parallel_ranks_per_node(&self->job.network);
+    self->job.world.shard_group = (gint32)zp_validate_record_shard_group(row, ranks, node);
     return TRUE;
 }
 
 /* Parameters, gradients and optimizer in host memory: only DeepSpeed's stage 3 does all of it. */
 static void
-offload_to_host(ZpValidateJob *self)
+offload_to_host(ZpValidateJob *self, const Row *row)
 {
     ZpDeepspeed *settings = &self->deepspeed;
-    const ZpWorld *world = &self->job.world;
     zp_deepspeed_init(settings);
     settings->offload_param.device = settings->offload_optimizer.device = ZP_DS_CPU;
     settings->adam = ZP_DS_CPU_ADAM;
     settings->cpu_adam_elements_per_s =
-        CPU_ADAM_ELEMENTS_PER_S / MIN(world->ranks, self->job.network.gpus_per_node);
+        CPU_ADAM_ELEMENTS_PER_S /
+        (double)MIN(integer(row, "n_gpus", 1), self->job.network.gpus_per_node);
     self->job.runtime = "deepspeed";
     self->job.deepspeed = settings;
     self->job.fsdp = NULL;
     self->job.zero.stage = 3;
     self->job.precision = (ZpPrecision){ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_BF16,
                                         ZP_DTYPE_BF16, ZP_DTYPE_FP32, ZP_DTYPE_FP32};
-}
-
-/* "tp8", "zero3 + mp4", "pp": a word of two letters and a number, not part of another
- * ("overlapped").
- */
-static gboolean
-splits_layers(const char *strategy)
-{
-    return g_regex_match_simple("\\b[tpm]p\\d*\\b", strategy, G_REGEX_CASELESS, 0);
 }
 
 /* Megatron-LM reduces gradients of bf16 in fp32 (megatron/arguments.py: "bfloat16 requires gradient
@@ -277,9 +283,7 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
 {
     ZpJob *job = &self->job;
     const char *strategy = text(row, "strategy");
-    if (splits_layers(text(row, "strategy")))
-        return refuse(error, "tensor and pipeline parallelism are not modelled");
-    if (has(row, "notes", "fp8") || has(row, "param_dtype", "fp8"))
+    if (has(row, "notes", "fp8") || has(row, "notes", "float8") || has(row, "param_dtype", "fp8"))
         return refuse(error, "products in fp8 have no measured constants");
     job->runtime = "ideal";
     job->zero.overlap = TRUE;
@@ -304,7 +308,7 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
         fill_megatron(self, row);
     const char *offload = text(row, "cpu_offload");
     if (strcmp(offload, "y") == 0)
-        offload_to_host(self);
+        offload_to_host(self, row);
     else if (g_str_has_prefix(offload, "y"))
         return refuse(error, "what is offloaded is not simulated");
     return TRUE;
@@ -322,22 +326,35 @@ fill_pieces(ZpValidateJob *self, const Row *row)
     self->job.network.piece_bytes = 2 * self->model->n_elements / owners;
 }
 
+static gboolean
+fill_model(ZpValidateJob *self, const Row *row, GError **error)
+{
+    const ZpParallel *parallel = &self->job.world.parallel;
+    gint32 pipeline = zp_parallel_pipeline(parallel);
+    self->model = build_model(self, row, error);
+    if (self->model == NULL || !zp_parallel_cut(self->model, parallel, ZP_DTYPE_BF16, error))
+        return FALSE;
+    if (pipeline > 1)
+        self->last_stage = zp_parallel_cut_stage(self->model, pipeline, error);
+    self->job.model = self->model;
+    self->job.last_stage = self->last_stage;
+    return pipeline == 1 || self->last_stage != NULL;
+}
+
 ZpValidateJob *
 zp_validate_job_new(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware,
                     const ZpCalibration *own, GError **error)
 {
     Row row = {csv, record};
     g_autoptr(ZpValidateJob) self = g_new0(ZpValidateJob, 1);
-    if (!fill_device(self, &row, hardware, own, error) || !fill_training(self, &row, error) ||
-        !fill_strategy(self, &row, error))
-        return NULL;
-    self->model = build_model(&row, error);
-    if (self->model == NULL)
+    if (!fill_device(self, &row, hardware, own, error) ||
+        !zp_validate_record_parallel(&row, &self->job.world.parallel, error) ||
+        !fill_strategy(self, &row, error) || !fill_training(self, &row, error) ||
+        !fill_model(self, &row, error))
         return NULL;
     fill_software(self, &row);
     fill_pieces(self, &row);
     ZpJob *job = &self->job;
-    job->model = self->model;
     job->optimizer = zp_optimizer_find("adamw");
     job->zero.wrap = ZP_WRAP_BLOCK;
     job->zero.wrap_blocks = 1;
@@ -356,6 +373,7 @@ zp_validate_job_free(ZpValidateJob *job)
     if (job == NULL)
         return;
     zp_model_free(job->model);
+    zp_model_free(job->last_stage);
     zp_calibration_free(job->calibration);
     zp_cost_tables_free(job->tables);
     g_free(job);

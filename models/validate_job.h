@@ -5,10 +5,10 @@
 #include "models/deepspeed.h"
 #include "models/fsdp.h"
 #include "models/hardware.h"
-#include "models/validate_csv.h"
+#include "models/validate_record.h"
 
 typedef struct {
-    ZpModel *model;
+    ZpModel *model, *last_stage;
     ZpCalibration *calibration; /* own copy: what the row says of its program is set in it */
     ZpCostTables *tables;
     ZpFsdp fsdp;

@@ -4,29 +4,98 @@
 
 #include "models/validate.h"
 
+static void
+append_time(GString *out, const ZpValidateRow *row)
+{
+    if (row->measured_ms > 0.0)
+        g_string_append_printf(out, "%12.1f ", row->measured_ms);
+    else
+        g_string_append_printf(out, "%12s ", "-");
+    if (row->simulated_ms <= 0.0) {
+        g_string_append_printf(out, "%12s %7s %7s  ", "-", "-", "-");
+        return;
+    }
+    g_string_append_printf(out, "%12.1f %+6.1f%% ", row->simulated_ms, 100.0 * row->error);
+    if (isnan(row->null_error))
+        g_string_append_printf(out, "%7s  ", "-");
+    else
+        g_string_append_printf(out, "%+6.1f%%  ", 100.0 * row->null_error);
+}
+
+static const char *
+verdict(gboolean fits)
+{
+    return fits ? "fits" : "OOM";
+}
+
+/* NULL: nothing. */
+static void
+append_memory(GString *out, const ZpValidateMemory *memory)
+{
+    const double mib_per_gib = 1024.0;
+    if (memory == NULL)
+        g_string_append_printf(out, "%-9s %8s %8s %7s  ", "", "", "", "");
+    else if (memory->reason != NULL && memory->figure == ZP_VALIDATE_FITS)
+        g_string_append_printf(out, "%-9s %8s %8s %7s  ", zp_validate_figure_name(memory->figure),
+                               verdict(memory->measured_fits), "-", "-");
+    else if (memory->reason != NULL)
+        g_string_append_printf(out, "%-9s %8.2f %8s %7s  ", zp_validate_figure_name(memory->figure),
+                               memory->measured_mib / mib_per_gib, "-", "-");
+    else if (memory->figure == ZP_VALIDATE_FITS)
+        g_string_append_printf(out, "%-9s %8s %8s %7s  ", zp_validate_figure_name(memory->figure),
+                               verdict(memory->measured_fits), verdict(memory->simulated_fits),
+                               zp_validate_memory_error(memory) > 0.0 ? "differs" : "agrees");
+    else
+        g_string_append_printf(
+            out, "%-9s %8.2f %8.2f %+6.1f%%  ", zp_validate_figure_name(memory->figure),
+            memory->measured_mib / mib_per_gib, memory->simulated_mib / mib_per_gib,
+            100.0 * zp_validate_memory_error(memory));
+}
+
+static const ZpValidateMemory *
+memory_of(const ZpValidateRow *row, guint index)
+{
+    return index < row->memory->len ? &g_array_index(row->memory, ZpValidateMemory, index) : NULL;
+}
+
+/* Time's rule and reason; then why memory was not simulated, if that is another reason. */
+static void
+append_words(GString *out, const ZpValidateRow *row)
+{
+    const ZpValidateMemory *memory = memory_of(row, 0);
+    const char *parts[] = {
+        row->simulated_ms > 0.0 ? row->rule : NULL, row->reason,
+        memory != NULL && g_strcmp0(memory->reason, row->reason) != 0 ? memory->reason : NULL};
+    const char *between = "";
+    for (gsize p = 0; p < G_N_ELEMENTS(parts); p++) {
+        if (parts[p] == NULL)
+            continue;
+        g_string_append_printf(out, "%s%s%s", between, p == 2 ? "memory: " : "", parts[p]);
+        between = "; ";
+    }
+    g_string_append_c(out, '\n');
+}
+
 char *
 zp_validate_table(const ZpValidation *validation)
 {
     g_autoptr(GString) out = g_string_new(NULL);
-    g_string_append_printf(out, "%-9s %-9s %-14s %-16s %5s %12s %12s %7s %7s  %s\n", "id", "subset",
-                           "gpu", "model", "ranks", "measured ms", "simulated ms", "error", "null",
-                           "rule, or reason");
+    g_string_append_printf(
+        out, "%-9s %-9s %-14s %-16s %5s %12s %12s %7s %7s  %-9s %8s %8s %7s  %s\n", "id", "subset",
+        "gpu", "model", "ranks", "measured ms", "simulated ms", "error", "null", "memory", "GiB",
+        "sim. GiB", "error", "rule, or reason");
     for (guint i = 0; i < validation->rows->len; i++) {
         const ZpValidateRow *row = g_ptr_array_index(validation->rows, i);
-        g_string_append_printf(out, "%-9s %-9s %-14.14s %-16.16s %5" G_GINT64_FORMAT " %12.1f ",
-                               row->id, row->subset, row->gpu, row->model, row->ranks,
-                               row->measured_ms);
-        if (row->simulated_ms <= 0.0) {
-            g_string_append_printf(out, "%12s %7s %7s  %s\n", "-", "-", "-", row->reason);
-            continue;
+        g_string_append_printf(out, "%-9s %-9s %-14.14s %-16.16s %5" G_GINT64_FORMAT " ", row->id,
+                               row->subset, row->gpu, row->model, row->ranks);
+        append_time(out, row);
+        append_memory(out, memory_of(row, 0));
+        append_words(out, row);
+        for (guint m = 1; m < row->memory->len; m++) {
+            g_string_append_printf(out, "%-9s %-90s", row->id, "");
+            append_memory(out, memory_of(row, m));
+            g_string_append_c(out, '\n');
         }
-        g_string_append_printf(out, "%12.1f %+6.1f%% ", row->simulated_ms, 100.0 * row->error);
-        if (isnan(row->null_error))
-            g_string_append_printf(out, "%7s  ", "-");
-        else
-            g_string_append_printf(out, "%+6.1f%%  ", 100.0 * row->null_error);
-        g_string_append_printf(out, "%s%s%s\n", row->rule, row->reason != NULL ? "; " : "",
-                               row->reason != NULL ? row->reason : "");
     }
     return g_string_free(g_steal_pointer(&out), FALSE);
 }
@@ -60,6 +129,19 @@ distinct(const ZpValidation *validation, gsize offset)
     return values;
 }
 
+static void
+append_memory_summary(GString *out, const ZpValidation *validation, const char *subset)
+{
+    for (int f = 0; f < ZP_N_VALIDATE_FIGURES; f++) {
+        ZpValidateFigures own = zp_validate_memory_figures(validation, subset, (ZpValidateFigure)f);
+        ZpValidateFigures none = {.n = 0};
+        g_autofree char *name = g_strdup_printf(
+            "  memory: %s", f == ZP_VALIDATE_FITS ? "verdict of a failed run"
+                                                  : zp_validate_figure_name((ZpValidateFigure)f));
+        append_figures(out, name, &own, &none);
+    }
+}
+
 char *
 zp_validate_summary(const ZpValidation *validation)
 {
@@ -88,6 +170,7 @@ zp_validate_summary(const ZpValidation *validation)
         own = zp_validate_ratios(validation, subset, FALSE);
         null = zp_validate_ratios(validation, subset, TRUE);
         append_figures(out, "  ratios inside a family", &own, &null);
+        append_memory_summary(out, validation, subset);
     }
     return g_string_free(g_steal_pointer(&out), FALSE);
 }

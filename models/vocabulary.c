@@ -45,6 +45,7 @@ static const char *const kind_names[ZP_N_KINDS] = {
     [ZP_KIND_HOST_OPTIMIZER] = "host-optimizer",
     [ZP_KIND_NVME_READ] = "nvme-read",
     [ZP_KIND_NVME_WRITE] = "nvme-write",
+    [ZP_KIND_SEND] = "send",
 };
 
 static const char *const role_names[ZP_N_ROLES] = {

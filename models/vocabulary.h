@@ -57,6 +57,7 @@ typedef enum {
     ZP_KIND_HOST_OPTIMIZER,
     ZP_KIND_NVME_READ,
     ZP_KIND_NVME_WRITE,
+    ZP_KIND_SEND, /* between the stages of a pipeline; waiting for the other stage is part of it */
     ZP_N_KINDS,
 } ZpKind;
 

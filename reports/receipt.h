@@ -6,7 +6,9 @@
  * "zeropeak-run/1":
  *   schema, zeropeak (version), name, source
  *   inputs      [{section, key, value, origin}], effective, in the order of the scenario schema
- *   job         {runtime, model, parameter_elements, stage, ranks, shard_group, units}
+ *   job         {runtime, model, parameter_elements, stage, ranks, shard_group (of those that hold
+ *               the same parameters), tensor_parallel, sequence_parallel, context_parallel,
+ *               pipeline_stages, units}
  *   step        {step_ps, step_s, exposed_ps, exposed_s, host_blocked_ps, busy_ps {category: ps},
  *               tokens_per_step, tokens_per_s, model_flops, mfu, slowest_rank_ps, fastest_rank_ps}
  *   peak        {bytes, time_ps, time_s, rank, event {text, op, stream, kind, class, role, bytes},
@@ -36,6 +38,13 @@
  *   persistent_bytes, evidence}], bound {persistent_bytes, gathered_bytes, prefetched_bytes,
  *   buckets_bytes, ...}, total_bytes, capacity_bytes, headroom_bytes, fits}
  *
+ * "zeropeak-validation/1": schema, zeropeak, rows [{id, subset, gpu, family, model, strategy,
+ * ranks, micro_batch, cut (ranks that share a replica), measured_ms, simulated_ms, error,
+ * null_error, exposed, rule, reason, memory [{figure, measured_mib, simulated_mib, error,
+ * measured_fits, simulated_fits, reason}]}]; null: not stated, or not simulated.  Then subsets
+ * [{subset, time {rows, mean, median, p90, max, bias}, null_model, ratios, memory {figure: the
+ * same}}]
+ *
  * The ledger's CSV has one record type per line, told by its first column:
  *   record,name,class,dtype,bytes_per_element,copies,owners,elements,padding_bytes,bytes,evidence
  * records "row", "bound" and "total" carry bytes; "capacity" and "headroom" too; "input" carries
@@ -43,6 +52,7 @@
  * line ends. */
 #pragma once
 
+#include "models/validate.h"
 #include "reports/recorder.h"
 #include "reports/report.h"
 
@@ -53,3 +63,4 @@
 char *zp_receipt_run_json(const ZpReportRun *run, const ZpRecorder *trace);
 char *zp_receipt_ledger_json(const ZpReportRun *run);
 char *zp_receipt_ledger_csv(const ZpReportRun *run);
+char *zp_receipt_validation_json(const ZpValidation *validation);

@@ -57,6 +57,11 @@ job(JsonBuilder *json, const ZpReportRun *run)
     zp_receipt_int(json, "stage", run->job->zero.stage);
     zp_receipt_int(json, "ranks", run->job->world.ranks);
     zp_receipt_int(json, "shard_group", run->job->world.shard_group);
+    const ZpParallel *parallel = &run->job->world.parallel;
+    zp_receipt_int(json, "tensor_parallel", MAX(1, parallel->tensor));
+    zp_receipt_bool(json, "sequence_parallel", parallel->sequence != FALSE);
+    zp_receipt_int(json, "context_parallel", MAX(1, parallel->context));
+    zp_receipt_int(json, "pipeline_stages", MAX(1, parallel->pipeline));
     zp_receipt_int(json, "units", run->units->n_units);
     json_builder_end_object(json);
 }

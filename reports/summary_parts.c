@@ -2,6 +2,26 @@
 
 #include "reports/format.h"
 
+/* Parameters and ranks above are those of one of them. */
+static void
+append_cuts(const ZpParallel *parallel, GString *out)
+{
+    const struct {
+        const char *name;
+        gint32 count;
+    } cuts[] = {{"tensor", parallel->tensor},
+                {"context", parallel->context},
+                {"pipeline", parallel->pipeline}};
+    const char *before = "; each cut ";
+    for (gsize c = 0; c < G_N_ELEMENTS(cuts); c++) {
+        if (cuts[c].count <= 1)
+            continue;
+        g_string_append_printf(out, "%s%s x %d%s", before, cuts[c].name, cuts[c].count,
+                               c == 0 && parallel->sequence ? " with sequence" : "");
+        before = ", ";
+    }
+}
+
 void
 zp_summary_head(const ZpReportRun *run, gboolean color, GString *out)
 {
@@ -16,6 +36,7 @@ zp_summary_head(const ZpReportRun *run, gboolean color, GString *out)
                            run->units->n_units, job->runtime, job->zero.stage, job->world.ranks);
     if (job->world.shard_group != job->world.ranks)
         g_string_append_printf(out, ", shard groups of %d", job->world.shard_group);
+    append_cuts(&job->world.parallel, out);
     g_string_append(out, "\n\n");
 }
 

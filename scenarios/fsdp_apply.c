@@ -126,7 +126,8 @@ zp_fsdp_apply_job(const ZpFsdpConfig *config, ZpFsdp *settings, ZpJob *job, GErr
     apply_settings(config, settings);
     apply_precision(config, &job->precision);
     apply_wrap(config, &job->zero);
-    job->world = (ZpWorld){ranks, group};
+    job->world.ranks = ranks;
+    job->world.shard_group = group;
     job->zero.stage = stage_of(config->strategy);
     job->zero.reshard_after_forward = config->reshard_after_forward;
     job->runtime = config->version == 2 ? "fsdp2" : "fsdp1";

@@ -162,7 +162,7 @@ apply_fsdp(const ZpScenario *scenario, Settings *settings, GPtrArray *warnings, 
     if (config->deepspeed == NULL)
         return zp_fsdp_apply_job(config, &settings->fsdp, &settings->job, error);
     if (config->world > 0 && config->world <= G_MAXINT32)
-        settings->job.world = (ZpWorld){(gint32)config->world, (gint32)config->world};
+        settings->job.world.ranks = settings->job.world.shard_group = (gint32)config->world;
     /* Its messages are among the launcher's. */
     return apply_deepspeed(config->deepspeed, scenario, settings, warnings, error);
 }

@@ -11,15 +11,15 @@ get(const ZpScenarioResolve *resolve, ZpSchemaId id)
 static void
 check_world(ZpScenarioResolve *resolve)
 {
-    gint64 ranks = get(resolve, ZP_KEY_RANKS), group = get(resolve, ZP_KEY_SHARD_GROUP);
+    gint64 ranks = zp_scenario_data_ranks(resolve), group = get(resolve, ZP_KEY_SHARD_GROUP);
+    gboolean cut = ranks != get(resolve, ZP_KEY_RANKS);
     gint64 simulated = get(resolve, ZP_KEY_SIMULATED_RANKS);
     gint64 slow = get(resolve, ZP_KEY_SLOW_RANK);
     if (group > ranks || ranks % group != 0)
-        zp_scenario_resolve_complain(resolve, ZP_KEY_SHARD_GROUP, ZP_SCENARIO_ERROR_RANGE,
-                                     "a shard group of %" G_GINT64_FORMAT
-                                     " ranks does not divide world.ranks, "
-                                     "%" G_GINT64_FORMAT,
-                                     group, ranks);
+        zp_scenario_resolve_complain(
+            resolve, ZP_KEY_SHARD_GROUP, ZP_SCENARIO_ERROR_RANGE,
+            "a shard group of %" G_GINT64_FORMAT " ranks does not divide %s, %" G_GINT64_FORMAT,
+            group, cut ? "the data parallel ranks of [parallel]" : "world.ranks", ranks);
     if (simulated != 0 && simulated != 1 && simulated != ranks)
         zp_scenario_resolve_complain(resolve, ZP_KEY_SIMULATED_RANKS, ZP_SCENARIO_ERROR_RANGE,
                                      "legal are 1 (a representative) and all (%" G_GINT64_FORMAT
@@ -80,6 +80,7 @@ void
 zp_scenario_check_keys(ZpScenarioResolve *resolve)
 {
     check_world(resolve);
+    zp_scenario_check_parallel(resolve);
     check_stage(resolve);
     warn_idle(resolve);
 }

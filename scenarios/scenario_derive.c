@@ -168,7 +168,7 @@ zp_scenario_derive(ZpScenarioResolve *resolve)
     find_optimizer(resolve);
     find_runtime(resolve);
     derive_precision(resolve);
-    zp_scenario_resolve_put(resolve, ZP_KEY_SHARD_GROUP, integer_of(resolve, ZP_KEY_RANKS), NULL);
+    zp_scenario_resolve_put(resolve, ZP_KEY_SHARD_GROUP, zp_scenario_data_ranks(resolve), NULL);
     gint64 prefetch = integer_of(resolve, ZP_KEY_PREFETCH);
     zp_scenario_resolve_put(resolve, ZP_KEY_PREFETCH_FORWARD, prefetch, NULL);
     zp_scenario_resolve_put(resolve, ZP_KEY_PREFETCH_BACKWARD, prefetch, NULL);

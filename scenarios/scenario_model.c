@@ -24,6 +24,9 @@ options_of(const ZpScenarioState *state)
         .reentrant = (gboolean)zp_scenario_state_integer(state, ZP_KEY_REENTRANT),
         .causal = (gboolean)zp_scenario_state_integer(state, ZP_KEY_CAUSAL),
         .expert_imbalance = state->effective[ZP_KEY_EXPERT_IMBALANCE].value.real,
+        /* Context parallelism cuts the job's sequence instead. */
+        .tensor_parallel = (gint32)zp_scenario_state_integer(state, ZP_KEY_TENSOR),
+        .sequence_parallel = (gboolean)zp_scenario_state_integer(state, ZP_KEY_SEQUENCE_PARALLEL),
     };
 }
 
@@ -251,11 +254,12 @@ zp_scenario_build_model(ZpScenarioResolve *resolve)
         zp_scenario_resolve_complain(resolve, about, reason_of(error), "%s", error->message);
     if (model == NULL)
         return;
-    if (!adapt(resolve, model)) {
+    if (!zp_scenario_cut_model(resolve, model) || !adapt(resolve, model)) {
         zp_model_free(model);
         return;
     }
     resolve->state->model = g_new0(ZpScenarioModel, 1);
     g_atomic_ref_count_init(&resolve->state->model->references);
     resolve->state->model->model = model;
+    zp_scenario_cut_stages(resolve, resolve->state->model);
 }

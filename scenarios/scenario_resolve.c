@@ -111,6 +111,7 @@ store(ZpScenarioResolve *resolve)
     store_leaf_classes(state);
     job->deepspeed = &state->deepspeed;
     job->fsdp = &state->fsdp;
+    zp_scenario_place_parallel(resolve);
     if (job->simulation.simulated_ranks == 0)
         job->simulation.simulated_ranks = job->world.ranks;
     if (job->simulation.slow_rank == ZP_MODEL_NONE)
@@ -120,6 +121,7 @@ store(ZpScenarioResolve *resolve)
     if (!zp_optimizer_keeps_master(job->optimizer, job->precision.parameter, job->precision.master))
         job->precision.master = ZP_DTYPE_NONE;
     job->model = scenario->model = resolve->state->model->model;
+    job->last_stage = resolve->state->model->last_stage;
     scenario->name = resolve->state->effective[ZP_KEY_NAME].value.text;
     scenario->path = resolve->state->path;
     scenario->sweep_limit = zp_scenario_state_integer(resolve->state, ZP_KEY_LIMIT);

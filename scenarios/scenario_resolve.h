@@ -56,6 +56,13 @@ void zp_scenario_derive(ZpScenarioResolve *resolve);
 void zp_scenario_derive_hardware(ZpScenarioResolve *resolve);
 /* scenario_route.c: which way the model is described, and its dimensions. */
 void zp_scenario_derive_route(ZpScenarioResolve *resolve);
+/* scenario_parallel.c: the cuts of [parallel].  Data x context parallel ranks (at least 1); what
+ * divides what; the model of one rank; the job of one rank, after it is filled. */
+gint64 zp_scenario_data_ranks(const ZpScenarioResolve *resolve);
+void zp_scenario_check_parallel(ZpScenarioResolve *resolve);
+gboolean zp_scenario_cut_model(ZpScenarioResolve *resolve, ZpModel *model);
+gboolean zp_scenario_cut_stages(ZpScenarioResolve *resolve, ZpScenarioModel *model);
+void zp_scenario_place_parallel(ZpScenarioResolve *resolve);
 /* scenario_model.c */
 void zp_scenario_build_model(ZpScenarioResolve *resolve);
 /* scenario_check.c: rules between keys.  The second needs a model. */

@@ -76,6 +76,7 @@ zp_scenario_state_free(ZpScenarioState *state)
     }
     if (state->model != NULL && g_atomic_ref_count_dec(&state->model->references)) {
         zp_model_free(state->model->model);
+        zp_model_free(state->model->last_stage);
         g_free(state->model);
     }
     g_clear_pointer(&state->path, g_ref_string_release);

@@ -53,6 +53,7 @@ typedef struct {
 typedef struct {
     gatomicrefcount references;
     ZpModel *model;
+    ZpModel *last_stage; /* of a pipeline; or NULL */
 } ZpScenarioModel;
 
 struct _ZpScenarioState {

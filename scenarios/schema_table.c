@@ -176,12 +176,35 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("Optimizer by name; `zeropeak list optimizers` shows them", "adamw")),
 
     ROW(RANKS, "world", "ranks", COUNT("ranks", 1, 1 << 24), BY("8"), TO(world.ranks),
-        MEANS("World size: data-parallel ranks, one GPU each", "64")),
+        MEANS("World size, one GPU each: data parallel but for the cuts of [parallel]", "64")),
     ROW(SHARD_GROUP, "world", "shard_group", COUNT("ranks", 1, 1 << 24), AUTO("all ranks"),
         TO(world.shard_group),
         MEANS("Ranks that share one copy of the sharded state; divides ranks (hybrid sharding when "
-              "smaller)",
+              "smaller).  Counted without the cuts of [parallel]: data x context parallel ranks",
               "8")),
+
+    ROW(TENSOR, "parallel", "tensor", COUNT("ranks", 1, 1 << 16), BY("1"), SHAPES,
+        TO(world.parallel.tensor),
+        MEANS("Tensor parallel ranks (Megatron-LM): neighbours that share every matrix; divides "
+              "world.ranks, heads and ffn, and key heads or the other way round.  The vocabulary "
+              "is padded to a multiple of 128 x tensor",
+              "8")),
+    ROW(SEQUENCE_PARALLEL, "parallel", "sequence_parallel", BOOL, BY("false"), SHAPES,
+        TO(world.parallel.sequence),
+        MEANS("Megatron-LM's sequence parallelism: tensor parallel ranks also share the tokens of "
+              "norms and residual stream",
+              "true")),
+    ROW(CONTEXT, "parallel", "context", COUNT("ranks", 1, 1 << 16), BY("1"), SHAPES,
+        TO(world.parallel.context),
+        MEANS("Context parallel ranks: each takes a part of the sequence and gathers keys and "
+              "values; ZeRO shards over them too",
+              "2")),
+    ROW(PIPELINE, "parallel", "pipeline", COUNT("stages", 1, MAX_LAYERS), BY("1"), SHAPES,
+        TO(world.parallel.pipeline),
+        MEANS("Pipeline stages (one forward, one backward) of the runtime ideal at stages 0 and 1; "
+              "divides the blocks.  The simulated rank is of the first stage, "
+              "training.accumulation counts the micro-batches",
+              "4")),
 
     ROW(ZERO_CONFIG, "zero", "config", TEXT, BY("none"),
         MEANS("A ds_config.json or FSDP settings (accelerate YAML, HF Trainer JSON, torchtitan "

@@ -23,7 +23,7 @@ main(int argc, char **argv)
         fprintf(stderr, "check_memory: %s\n", error->message);
         return 2;
     }
-    g_autoptr(GArray) results = memory_run(csv);
+    g_autoptr(GArray) results = zp_validate_memory_run(csv);
     memory_print(results);
     return memory_check_claims(results) ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 
 #include "models/resources.h"
 #include "models/validate.h"
+#include "reports/receipt.h"
 #include "tools/command.h"
 
 #define OPTION(field) offsetof(ZpCommandOptions, field)
@@ -14,6 +15,8 @@ static const ZpCommandOption validate_options[] = {
      "Simulate these subsets alone, separated by blanks (default: all)"},
     {"calibration", 'c', G_OPTION_ARG_FILENAME, OPTION(calibration), "FILE",
      "Constants of a GPU made by 'zeropeak calibrate', in place of the built-in ones"},
+    {"json", 'j', G_OPTION_ARG_NONE, OPTION(json), NULL,
+     "Print rows and summary as JSON (schema zeropeak-validation/1)"},
     {"summary", 0, G_OPTION_ARG_NONE, OPTION(summary), NULL, "Print the summary without the rows"},
     {0},
 };
@@ -47,6 +50,11 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     g_autoptr(ZpValidation) validation = zp_validate_run(csv, own, options->subset, error);
     if (validation == NULL)
         return ZP_EXIT_INPUT;
+    if (options->json) {
+        g_autofree char *json = zp_receipt_validation_json(validation);
+        fputs(json, stdout);
+        return ZP_EXIT_OK;
+    }
     g_autofree char *rows = options->summary ? NULL : zp_validate_table(validation);
     g_autofree char *summary = zp_validate_summary(validation);
     printf("%s%s%s", rows != NULL ? rows : "", rows != NULL ? "\n" : "", summary);
@@ -60,7 +68,9 @@ const ZpCommand zp_command_validate = {
     .description =
         "Simulates a table of published training runs and prints measured and simulated step "
         "time,\n"
-        "the error, and what most of the step went to; then figures by subset, GPU and family\n"
+        "the error, and what most of the step went to; where a row states its peak memory also "
+        "that,\n"
+        "measured and simulated; then figures by subset, GPU and family\n"
         "beside those of a null model (FLOPs over one constant).  Rows that come out wrong stay.",
     .options = validate_options,
     .examples = validate_examples,

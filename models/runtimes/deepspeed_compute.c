@@ -1,6 +1,7 @@
 #include "models/runtimes/deepspeed_compute.h"
 
 #include "models/cost_layer.h"
+#include "models/parallel.h"
 
 /* The layer a module computes in: its own, or that of its first parameter. */
 static gint32
@@ -187,6 +188,15 @@ launch(const ZpDsCompute *self, const ZpDsModuleCost *cost, ZpKind kind, double 
                        passes * cost->flops);
 }
 
+/* Of the model's own cuts: when the last module of a layer has run, in either direction. */
+static void
+communicate(const ZpDsCompute *self, gint32 layer, ZpKind pass)
+{
+    if (layer != ZP_MODEL_NONE && !self->ds->silent)
+        zp_parallel_communicate(self->ds->job, self->ds->tape, ZP_DS_STREAM_COMPUTE,
+                                zp_model_layer(self->ds->job->model, layer), pass);
+}
+
 /* What the selective policy recomputes of a layer, as one kernel. */
 static void
 recompute_layer(ZpDsCompute *self, gint32 l)
@@ -231,9 +241,12 @@ zp_ds_compute_forward(ZpDsCompute *self, gint32 module, gboolean recompute)
         begin_recompute(self, started);
     else if (started != ZP_MODEL_NONE)
         begin_forward(self, started);
-    launch(self, &self->modules[module], recompute ? ZP_KIND_RECOMPUTE : ZP_KIND_FORWARD, 1.0);
-    if (ended != ZP_MODEL_NONE)
+    ZpKind pass = recompute ? ZP_KIND_RECOMPUTE : ZP_KIND_FORWARD;
+    launch(self, &self->modules[module], pass, 1.0);
+    if (ended != ZP_MODEL_NONE) {
+        communicate(self, ended, pass);
         end_pass(self, ended);
+    }
 }
 
 void
@@ -246,8 +259,10 @@ zp_ds_compute_backward(ZpDsCompute *self, gint32 module)
              zp_layer_bytes_get(&self->bytes, ended)->backward_bytes);
     }
     launch(self, &self->modules[module], ZP_KIND_BACKWARD, 2.0);
-    if (started != ZP_MODEL_NONE)
+    if (started != ZP_MODEL_NONE) {
+        communicate(self, started, ZP_KIND_BACKWARD);
         end_pass(self, started);
+    }
 }
 
 void

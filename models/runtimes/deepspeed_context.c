@@ -1,4 +1,5 @@
 #include "models/cost_layer.h"
+#include "models/parallel.h"
 #include "models/runtimes/deepspeed_internal.h"
 
 int
@@ -58,7 +59,7 @@ declare(ZpDs *ds)
     zp_tape_add_link(tape, "host");
     zp_tape_add_link(tape, "nvme");
     gint32 secondary = MIN(MAX(ds->settings->hpz_partition_ranks, 1), ds->ranks);
-    gint32 node = CLAMP(ds->job->network.gpus_per_node, 1, ds->ranks);
+    gint32 node = CLAMP(zp_parallel_ranks_per_node(&ds->job->network), 1, ds->ranks);
     if (ds->ranks % node != 0)
         node = 1;
     zp_tape_add_group(tape, ds->ranks, 1);

@@ -1,6 +1,7 @@
 #include "models/runtimes/fsdp_emit.h"
 
 #include "models/cost_layer.h"
+#include "models/parallel.h"
 
 void
 zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
@@ -159,6 +160,12 @@ launch_layer(ZpFsdpEmit *emit, ZpKind kind, const ZpModelLayer *layer, double fl
     zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT, work);
 }
 
+static void
+communicate(ZpFsdpEmit *emit, const ZpModelLayer *layer, ZpKind pass)
+{
+    zp_parallel_communicate(emit->job, emit->tape, ZP_FSDP_STREAM_DEFAULT, layer, pass);
+}
+
 static gint32
 make_of_layer(ZpFsdpEmit *emit, const ZpModelLayer *layer, ZpRole role, gint64 bytes)
 {
@@ -178,6 +185,7 @@ zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
         gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->forward_bytes);
         launch_layer(emit, ZP_KIND_FORWARD, layer, forward_flops(emit, layer), 1.0);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
+        communicate(emit, layer, ZP_KIND_FORWARD);
     }
 }
 
@@ -198,6 +206,7 @@ zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step)
         if (flops > 0.0 || bytes->recomputed_bytes > 0)
             launch_layer(emit, ZP_KIND_RECOMPUTE, layer, flops, 1.0);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
+        communicate(emit, layer, ZP_KIND_RECOMPUTE);
     }
 }
 
@@ -212,6 +221,7 @@ zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
         gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
         launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer), 2.0);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
+        communicate(emit, layer, ZP_KIND_BACKWARD);
     }
 }
 

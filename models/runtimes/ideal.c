@@ -1,5 +1,6 @@
 #include "models/runtimes/ideal.h"
 
+#include "models/parallel.h"
 #include "models/runtimes/ideal_internal.h"
 
 void
@@ -106,19 +107,13 @@ optimizer_step(Ideal *ideal)
 static void
 write_step(Ideal *ideal)
 {
-    const ZpTraining *training = &ideal->job->training;
     const ZpZero *zero = &ideal->job->zero;
     gboolean updates = zero->stage == 1 || zero->stage == 2;
     zp_tape_begin_step(ideal->tape);
     if (updates && zero->overlap_gather)
         ideal_gather_updated(ideal); /* by the step before: every step but a run's first */
     ideal->previous_reduced = ideal->before_previous_reduced = ZP_TAPE_NONE;
-    for (gint64 m = 0; m < training->accumulation; m++) {
-        ideal->micro_batch = (gint16)MIN(m, G_MAXINT16);
-        ideal->last_micro_batch = m == training->accumulation - 1;
-        ideal_forward(ideal);
-        ideal_backward(ideal);
-    }
+    ideal_micro_batches(ideal);
     ideal_wait_reduced(ideal);
     optimizer_step(ideal);
     if (updates && !zero->overlap_gather)
@@ -132,7 +127,9 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
     gsize n_units = (gsize)units->n_units;
     gsize n_layers = (gsize)units->n_layers;
     g_autofree IdealUnit *state = g_new(IdealUnit, n_units);
-    g_autofree gint32 *numbers = g_new(gint32, 2 * n_units + 2 * n_layers);
+    gsize n_slots = (gsize)zp_parallel_in_flight(job);
+    g_autofree gint32 *numbers = g_new(gint32, 2 * n_units + n_layers);
+    g_autofree gint32 *slots = g_new(gint32, n_slots * n_layers);
     g_autoptr(GArray) open = g_array_sized_new(FALSE, FALSE, sizeof(gint32), (guint)n_units);
     Ideal ideal = {
         .job = job,
@@ -141,8 +138,9 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
         .state = state,
         .forward_order = numbers,
         .backward_order = numbers + n_units,
-        .kept = numbers + 2 * n_units,
-        .recomputed = numbers + 2 * n_units + n_layers,
+        .slots = slots,
+        .n_slots = (gint64)n_slots,
+        .recomputed = numbers + 2 * n_units,
         .tokens = job->training.micro_batch * job->training.sequence,
         .open = open,
     };

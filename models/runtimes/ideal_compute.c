@@ -1,5 +1,6 @@
 /* Forward and backward passes of the ideal runtime, layer by layer. */
 #include "models/cost_layer.h"
+#include "models/parallel.h"
 #include "models/runtimes/ideal_internal.h"
 
 static double
@@ -9,24 +10,61 @@ forward_flops(const Ideal *ideal, const ZpModelLayer *layer)
            (double)layer->flops_per_pair * (double)ideal->pairs;
 }
 
-/* `passes` forward-equivalents of a layer: 1 forward, 2 backward. */
+/* How long `passes` forward-equivalents of a layer take: 1 forward, 2 backward. */
+static ZpTime
+layer_duration(const ZpJob *job, gint64 tokens, ZpKind kind, const ZpModelLayer *layer,
+               double flops, double passes)
+{
+    if (job->device.calibration != NULL)
+        return zp_cost_layer(job, layer, kind);
+    int bits = zp_dtype_bits(job->precision.gathered);
+    double weights = (double)zp_dtype_bytes(bits, layer->elements + layer->tied_elements);
+    double traffic = (double)layer->traffic_bytes_per_token * (double)tokens + weights;
+    if (layer->kind == ZP_LAYER_EMBEDDING)
+        traffic -= weights; /* a look-up touches the rows of its tokens alone */
+    return zp_cost_kernel(&job->device, passes * flops, passes * traffic);
+}
+
+/* The layer's kernels, then what its ranks tell one another. */
 static void
 launch_layer(Ideal *ideal, ZpKind kind, const ZpModelLayer *layer, double flops, double passes)
 {
-    const char *rule = zp_cost_layer_rule(ideal->job);
-    if (ideal->job->device.calibration != NULL) {
-        ideal_launch_kernel(ideal, kind, zp_cost_layer(ideal->job, layer, kind), passes * flops,
-                            rule);
-        return;
-    }
-    int bits = zp_dtype_bits(ideal->job->precision.gathered);
-    double weights = (double)zp_dtype_bytes(bits, layer->elements + layer->tied_elements);
-    double traffic = (double)layer->traffic_bytes_per_token * (double)ideal->tokens + weights;
-    if (layer->kind == ZP_LAYER_EMBEDDING)
-        traffic -= weights; /* a look-up touches the rows of its tokens alone */
     ideal_launch_kernel(ideal, kind,
-                        zp_cost_kernel(&ideal->job->device, passes * flops, passes * traffic),
-                        passes * flops, rule);
+                        layer_duration(ideal->job, ideal->tokens, kind, layer, flops, passes),
+                        passes * flops, zp_cost_layer_rule(ideal->job));
+    zp_parallel_communicate(ideal->job, ideal->tape, IDEAL_COMPUTE, layer, kind);
+}
+
+/* FLOPs that bring back what the policy dropped of one layer; 0: nothing to recompute. */
+static double
+recompute_flops(const Ideal *ideal, const ZpModelLayer *layer)
+{
+    if (layer->block == ZP_MODEL_NONE)
+        return 0.0;
+    switch (ideal->job->training.checkpointing) {
+    case ZP_CHECKPOINTING_NONE:
+        return 0.0;
+    case ZP_CHECKPOINTING_SELECTIVE:
+        return (double)layer->selective_flops_per_token * (double)ideal->tokens +
+               (double)layer->selective_flops_per_pair * (double)ideal->pairs;
+    case ZP_CHECKPOINTING_FULL:
+        return forward_flops(ideal, layer);
+    }
+    g_assert_not_reached();
+}
+
+void
+ideal_layer_durations(const Ideal *ideal, const ZpJob *job, const ZpModelLayer *layer,
+                      ZpTime *forward_ps, ZpTime *backward_ps)
+{
+    double flops = forward_flops(ideal, layer), again = recompute_flops(ideal, layer);
+    *forward_ps = layer_duration(job, ideal->tokens, ZP_KIND_FORWARD, layer, flops, 1.0) +
+                  zp_parallel_duration(job, layer, ZP_KIND_FORWARD);
+    *backward_ps = layer_duration(job, ideal->tokens, ZP_KIND_BACKWARD, layer, flops, 2.0) +
+                   zp_parallel_duration(job, layer, ZP_KIND_BACKWARD);
+    if (again > 0.0)
+        *backward_ps += layer_duration(job, ideal->tokens, ZP_KIND_RECOMPUTE, layer, again, 1.0) +
+                        zp_parallel_duration(job, layer, ZP_KIND_RECOMPUTE);
 }
 
 static gint32
@@ -70,24 +108,6 @@ ideal_forward(Ideal *ideal)
         if (ideal->units->units[unit].last_layer == l && zero->reshard_after_forward)
             ideal_close_unit(ideal, unit);
     }
-}
-
-/* FLOPs that bring back what the policy dropped of one layer; 0: nothing to recompute. */
-static double
-recompute_flops(const Ideal *ideal, const ZpModelLayer *layer)
-{
-    if (layer->block == ZP_MODEL_NONE)
-        return 0.0;
-    switch (ideal->job->training.checkpointing) {
-    case ZP_CHECKPOINTING_NONE:
-        return 0.0;
-    case ZP_CHECKPOINTING_SELECTIVE:
-        return (double)layer->selective_flops_per_token * (double)ideal->tokens +
-               (double)layer->selective_flops_per_pair * (double)ideal->pairs;
-    case ZP_CHECKPOINTING_FULL:
-        return forward_flops(ideal, layer);
-    }
-    g_assert_not_reached();
 }
 
 /* Recomputes the block whose last layer is `last`, before its backward. */

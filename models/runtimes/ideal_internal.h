@@ -31,6 +31,8 @@ typedef struct {
     gint32 *forward_order; /* units by first use */
     gint32 *backward_order;
     gint64 tokens, pairs;
+    gint32 *slots; /* kept of every micro-batch in flight */
+    gint64 n_slots;
     gint16 micro_batch;
     gboolean last_micro_batch;
     /* buckets */
@@ -50,6 +52,13 @@ gint64 ideal_owned_elements(const Ideal *ideal);
 /* ideal_compute.c */
 void ideal_forward(Ideal *ideal);
 void ideal_backward(Ideal *ideal);
+/* One micro-batch of a layer of job->model, communication of the model's cuts included; the
+ * backward with what is recomputed for it. */
+void ideal_layer_durations(const Ideal *ideal, const ZpJob *job, const ZpModelLayer *layer,
+                           ZpTime *forward_ps, ZpTime *backward_ps);
+
+/* ideal_pipeline.c: the passes of a step's micro-batches in the order of the schedule. */
+void ideal_micro_batches(Ideal *ideal);
 
 /* ideal_gather.c */
 void ideal_open_unit(Ideal *ideal, const gint32 *order, gint32 position, gint32 prefetch,

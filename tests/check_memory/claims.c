@@ -26,10 +26,10 @@ print_claim(const Claim *claim, const char *figures)
     return claim->passes || !claim->claimed;
 }
 
-static const MemoryResult *
-simulated(const GArray *results, const char *id, MemoryFigure figure)
+static const ZpValidateMemory *
+simulated(const GArray *results, const char *id, ZpValidateFigure figure)
 {
-    const MemoryResult *result = memory_find(results, id, figure);
+    const ZpValidateMemory *result = zp_validate_memory_find(results, id, figure);
     return result != NULL && result->reason == NULL ? result : NULL;
 }
 
@@ -40,7 +40,7 @@ constants(const GArray *results, const char *const *ids, double bytes, double *s
 {
     double low = INFINITY, high = -INFINITY, measured_low = INFINITY, measured_high = -INFINITY;
     for (; *ids != NULL; ids++) {
-        const MemoryResult *r = simulated(results, *ids, MEMORY_ALLOCATED);
+        const ZpValidateMemory *r = simulated(results, *ids, ZP_VALIDATE_ALLOCATED);
         if (r == NULL)
             return FALSE;
         double share = bytes / mib / (double)r->ranks;
@@ -75,7 +75,7 @@ check_dlrover(const GArray *results)
 {
     static const char *const full[] = {"DL-002", "DL-004", "DL-006", NULL};
     static const char *const lora[] = {"DL-001", "DL-003", "DL-005", NULL};
-    const MemoryResult *r = simulated(results, "DL-002", MEMORY_ALLOCATED);
+    const ZpValidateMemory *r = simulated(results, "DL-002", ZP_VALIDATE_ALLOCATED);
     if (r == NULL)
         return FALSE;
     double base = (double)r->elements, adapters = 16777216.0;
@@ -91,13 +91,13 @@ check_dlrover(const GArray *results)
 
 /* Rows of a prefix and figure: are all within `share`? */
 static gboolean
-check_within(const GArray *results, const char *text, const char *prefix, MemoryFigure figure,
+check_within(const GArray *results, const char *text, const char *prefix, ZpValidateFigure figure,
              double share, gboolean claimed, const char *why)
 {
     double worst = 0.0;
     int n = 0, inside = 0;
     for (guint i = 0; i < results->len; i++) {
-        const MemoryResult *r = &g_array_index(results, MemoryResult, i);
+        const ZpValidateMemory *r = &g_array_index(results, ZpValidateMemory, i);
         if (r->figure != figure || !g_str_has_prefix(r->id, prefix) || r->reason != NULL)
             continue;
         double off = fabs(r->simulated_mib / r->measured_mib - 1.0);
@@ -114,9 +114,10 @@ check_within(const GArray *results, const char *text, const char *prefix, Memory
 /* A difference of two rows: what one setting is worth. */
 static gboolean
 check_difference(const GArray *results, const char *text, const char *more, const char *less,
-                 MemoryFigure figure, double tolerance_mib, gboolean claimed, const char *why)
+                 ZpValidateFigure figure, double tolerance_mib, gboolean claimed, const char *why)
 {
-    const MemoryResult *a = simulated(results, more, figure), *b = simulated(results, less, figure);
+    const ZpValidateMemory *a = simulated(results, more, figure),
+                           *b = simulated(results, less, figure);
     Claim claim = {text, claimed, FALSE, why};
     double measured = NAN, own = NAN;
     if (a != NULL && b != NULL) {
@@ -147,7 +148,7 @@ check_boundaries(const GArray *results)
     gboolean ok = TRUE;
     for (gsize b = 0; b < G_N_ELEMENTS(boundaries); b++) {
         const Boundary *boundary = &boundaries[b];
-        const MemoryResult *r = simulated(results, boundary->id, MEMORY_FITS);
+        const ZpValidateMemory *r = simulated(results, boundary->id, ZP_VALIDATE_FITS);
         Claim claim = {boundary->text, boundary->claimed,
                        r != NULL && r->measured_fits == r->simulated_fits, boundary->why};
         ok &= print_claim(&claim, r == NULL           ? "not simulated"
@@ -162,23 +163,24 @@ memory_check_claims(const GArray *results)
 {
     printf("\nclaims\n");
     gboolean ok = check_dlrover(results);
-    ok &= check_within(results, "Lightning's four strategies", "LT-", MEMORY_ALLOCATED, 0.02, TRUE,
-                       NULL);
+    ok &= check_within(results, "Lightning's four strategies", "LT-", ZP_VALIDATE_ALLOCATED, 0.02,
+                       TRUE, NULL);
     /* Printed as whole MiB, each from several whole parts. */
     ok &= check_difference(results, "llm.c 124M, stage 0 over stage 1", "IS-016", "IS-017",
-                           MEMORY_ALLOCATED, 1.0, TRUE, NULL);
+                           ZP_VALIDATE_ALLOCATED, 1.0, TRUE, NULL);
     ok &= check_difference(results, "llm.c 1558M, stage 0 over stage 1", "IS-018", "IS-019",
-                           MEMORY_ALLOCATED, 5.0, TRUE, NULL);
+                           ZP_VALIDATE_ALLOCATED, 5.0, TRUE, NULL);
     /* The allocator's pages are 20 MiB: a difference of two is within two. */
     ok &= check_difference(results, "torchtitan, second step over first (8 B x P / 8)", "TT-055",
-                           "TT-056", MEMORY_RESERVED, 40.0, TRUE, NULL);
-    ok &=
-        check_within(results, "torchtitan's active memory", "TT-", MEMORY_ACTIVE, 0.05, TRUE, NULL);
+                           "TT-056", ZP_VALIDATE_RESERVED, 40.0, TRUE, NULL);
+    ok &= check_within(results, "torchtitan's active memory", "TT-", ZP_VALIDATE_ACTIVE, 0.05, TRUE,
+                       NULL);
     static const char *const small[] = {"TT-055", "TT-056", "TT-057", "TT-058"};
     for (gsize i = 0; i < G_N_ELEMENTS(small); i++)
         ok &= check_within(results, "reserved, Llama-3-8B at micro-batch 1", small[i],
-                           MEMORY_RESERVED, 0.05, TRUE, NULL);
-    ok &= check_within(results, "torchtitan's reserved memory", "TT-", MEMORY_RESERVED, 0.05, FALSE,
+                           ZP_VALIDATE_RESERVED, 0.05, TRUE, NULL);
+    ok &= check_within(results, "torchtitan's reserved memory", "TT-", ZP_VALIDATE_RESERVED, 0.05,
+                       FALSE,
                        "a layer's tensors are one buffer here, so the cache is cut up less than it "
                        "is there without expandable segments; compilers are not modelled");
     return check_boundaries(results) && ok;

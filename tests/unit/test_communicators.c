@@ -127,7 +127,8 @@ test_runtimes(void)
         for (gint32 shard = 8; shard <= 16; shard *= 2) {
             JobFixture fixture;
             job_fixture_init(&fixture, 3000017, 6);
-            fixture.job.world = (ZpWorld){16, strcmp(runtimes[r], "deepspeed") == 0 ? 16 : shard};
+            fixture.job.world.ranks = 16;
+            fixture.job.world.shard_group = strcmp(runtimes[r], "deepspeed") == 0 ? 16 : shard;
             fixture.job.zero.stage = strcmp(runtimes[r], "ddp") == 0 ? 0 : 3;
             g_autoptr(ZpTape) tape = compile(&fixture, runtimes[r]);
             ZpPlayConfig config = {.n_ranks = 1, .keep_times = TRUE};
@@ -178,7 +179,7 @@ test_secondary(void)
     zp_deepspeed_init(&settings);
     settings.hpz_partition_ranks = 8;
     fixture.job.deepspeed = &settings;
-    fixture.job.world = (ZpWorld){16, 16};
+    fixture.job.world = (ZpWorld){.ranks = 16, .shard_group = 16};
     g_autoptr(ZpTape) tape = compile(&fixture, "deepspeed");
     guint streams_of_size[17] = {0};
     for (gint32 i = 0; i < tape->n_instrs; i++) {

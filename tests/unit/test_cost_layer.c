@@ -36,7 +36,7 @@ setup(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
         .precision = {ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_FP32,
                       ZP_DTYPE_FP32},
         .training = {.micro_batch = 4, .sequence = 2048, .accumulation = 1},
-        .world = {8, 8},
+        .world = {.ranks = 8, .shard_group = 8},
         .zero = {.stage = 3,
                  .wrap = ZP_WRAP_BLOCK,
                  .wrap_blocks = 1,
@@ -253,13 +253,13 @@ test_interference(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
     g_assert_cmpfloat_with_epsilon(rate, fixture->calibration.overlap_rate, 1e-3);
     g_assert_cmpfloat_with_epsilon(lost / rate, fixture->calibration.overlap_loss, 1e-3);
     ZpTime slowed = summary.step_ps;
-    fixture->job.world = (ZpWorld){16, 16};
+    fixture->job.world = (ZpWorld){.ranks = 16, .shard_group = 16};
     fixture->job.network.network_bytes_per_s = 10e9;
     g_assert_true(zp_step_simulate(step, &fixture->job, NULL, NULL, &summary, &error));
     gint32 slow[ZP_TAPE_N_CATEGORIES][ZP_TAPE_N_CATEGORIES] = {{0}};
     zp_cost_interference(&fixture->job, zp_step_tape(step), slow);
     g_assert_cmpint(slow[ZP_TAPE_COMPUTE][ZP_TAPE_COMMUNICATION], >, 900000);
-    fixture->job.world = (ZpWorld){8, 8};
+    fixture->job.world = (ZpWorld){.ranks = 8, .shard_group = 8};
     fixture->calibration.overlap_loss = 0.0;
     fixture->calibration.overlap_rate = 1.0;
     g_assert_true(zp_step_simulate(step, &fixture->job, NULL, NULL, &summary, &error));

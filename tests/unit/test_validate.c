@@ -220,7 +220,7 @@ static void
 test_reasons(void)
 {
     const char *text =
-        COLUMNS "a,x,L," LLAMA_13B "8,,megatron,tp2 + zero1,1,2,none,1,\n"
+        COLUMNS "a,x,L," LLAMA_13B "8,,megatron,tp2 ep4 + zero1,1,2,none,1,\n"
                 "b,x,L,13015864320,40,5120,40,40,13824,32000,2048,n,flash,Abacus,8,,"
                 "fsdp1,full_shard,1,2,none,1,\n"
                 "c,x,L," LLAMA_13B "8,,fsdp1,full_shard,,2,none,1,\n"
@@ -230,7 +230,7 @@ test_reasons(void)
     g_autoptr(GError) error = NULL;
     g_autoptr(ZpValidation) validation = zp_validate_run(text, NULL, NULL, &error);
     g_assert_no_error(error);
-    const char *const says[] = {"tensor", "catalogue", "micro-batch", "heads", "no step time"};
+    const char *const says[] = {"expert", "catalogue", "micro-batch", "heads", "no step time"};
     g_assert_cmpuint(validation->rows->len, ==, G_N_ELEMENTS(says));
     for (gsize i = 0; i < G_N_ELEMENTS(says); i++) {
         const ZpValidateRow *row = g_ptr_array_index(validation->rows, i);
@@ -292,7 +292,7 @@ test_calibrate_unused(void)
 {
     const char *const rows = COLUMNS "good,x,L," LLAMA_13B "8,,fsdp1,full_shard,2,1,none,9000,\n"
                                      "timeless,x,L," LLAMA_13B "8,,fsdp1,full_shard,2,1,none,,\n"
-                                     "tensor,x,L," LLAMA_13B "8,,fsdp1,tp4,2,1,none,9000,\n";
+                                     "experts,x,L," LLAMA_13B "8,,fsdp1,tp4 ep2,2,1,none,9000,\n";
     g_autoptr(GError) error = NULL;
     g_autoptr(ZpCalibrate) fit = zp_calibrate_run(rows, "A100-SXM-80", NULL, &error);
     g_assert_no_error(error);
@@ -300,7 +300,7 @@ test_calibrate_unused(void)
     g_assert_cmpint(fit->n_unused, ==, 2);
     g_assert_cmpstr(fit->unused, ==,
                     "timeless (line 3): step_ms states no time\n"
-                    "tensor (line 4): tensor and pipeline parallelism are not modelled");
+                    "experts (line 4): expert parallelism is not modelled");
     g_assert_true(isnan(fit->left_out));
     g_assert_nonnull(strstr(fit->evidence, "one run says nothing"));
 }

@@ -3,23 +3,32 @@
 #include <string.h>
 
 #include "models/activation.h"
-#include "tests/check_memory/memory.h"
+#include "models/parallel.h"
+#include "models/validate_memory_job.h"
 
 static ZpBlockRegime
-regime_of(const MemoryRow *row, const ZpJob *job)
+regime_of(const ZpValidateRecord *row, const ZpJob *job)
 {
-    if (memory_row_has(row, "param_dtype", "amp"))
+    if (zp_validate_record_has(row, "param_dtype", "amp"))
         return ZP_REGIME_AMP;
     return job->precision.gathered == ZP_DTYPE_FP32 ? ZP_REGIME_FP32 : ZP_REGIME_BF16;
 }
 
+/* Megatron-LM's defaults: hidden_dropout and attention_dropout 0.1 */
+static gboolean
+is_megatron(const ZpValidateRecord *row)
+{
+    return zp_validate_record_has(row, "source", "megatron");
+}
+
 /* Compiled programs run norms as one kernel; others write them out. */
 static ZpActivationBlock
-describe_block(const MemoryRow *row, const ZpJob *job, gboolean gated)
+describe_block(const ZpValidateRecord *row, const ZpJob *job, gboolean gated)
 {
     const ZpModel *model = job->model;
-    gboolean compiled = g_str_has_prefix(memory_row_text(row, "compile"), "y");
-    gboolean eager = memory_row_eager(row);
+    gboolean compiled = g_str_has_prefix(zp_validate_record_text(row, "compile"), "y");
+    gboolean eager = zp_validate_memory_is_eager(row);
+    gint64 tensor = zp_parallel_tensor(&job->world.parallel);
     return (ZpActivationBlock){
         .family = gated ? ZP_BLOCK_LLAMA : ZP_BLOCK_GPT2,
         .norm = compiled || !gated ? ZP_NORM_FUSED : ZP_NORM_EAGER,
@@ -28,34 +37,36 @@ describe_block(const MemoryRow *row, const ZpJob *job, gboolean gated)
                                                        : ZP_BLOCK_FLASH,
         .activation = gated ? ZP_BLOCK_SILU : ZP_BLOCK_GELU,
         .regime = regime_of(row, job),
-        .policy = memory_row_has(row, "activation_ckpt", "selective_op")
+        .policy = zp_validate_record_has(row, "activation_ckpt", "selective_op")
                       ? ZP_KEEP_EVERY_SECOND_PRODUCT
                       : ZP_KEEP_ALL,
-        /* Megatron-LM's defaults: hidden_dropout and attention_dropout 0.1 */
-        .dropout = memory_row_has(row, "source", "megatron"),
-        .attention_dropout = memory_row_has(row, "source", "megatron"),
+        .dropout = is_megatron(row),
+        .attention_dropout = is_megatron(row),
+        .tensor_parallel = tensor,
+        .sequence_parallel = job->world.parallel.sequence,
         .batch = job->training.micro_batch,
         .tokens = job->training.sequence,
         .hidden = model->hidden,
-        .heads = model->heads,
-        .kv_heads = model->kv_heads,
+        .heads = model->heads * tensor, /* the model is one rank's, the block all ranks' */
+        .kv_heads = MIN(zp_validate_record_integer(row, "n_kv_heads", model->heads * tensor),
+                        model->heads * tensor),
         .head_size = model->head_size,
-        .ffn = model->ffn,
+        .ffn = model->ffn * tensor,
     };
 }
 
 /* torchtitan and torchtune cast the logits to fp32 at the loss; Hugging Face's Llama (of the
  * programs on it) in the model, and then shifts a copy of them. */
 static ZpActivationLoss
-describe_loss(const MemoryRow *row, const ZpJob *job)
+describe_loss(const ZpValidateRecord *row, const ZpJob *job)
 {
-    gboolean hugging =
-        memory_row_has(row, "source", "dlrover") || memory_row_has(row, "source", "huggingface");
+    gboolean hugging = zp_validate_record_has(row, "source", "dlrover") ||
+                       zp_validate_record_has(row, "source", "huggingface");
     return (ZpActivationLoss){
         .kind = hugging ? ZP_LOSS_SHIFT_FLOAT : ZP_LOSS_FLOAT,
         .regime = regime_of(row, job),
         /* released before backward since torchtitan's PR #391 (June 2024) */
-        .keep_logits = memory_row_has(row, "source", "pr#165"),
+        .keep_logits = zp_validate_record_has(row, "source", "pr#165"),
         .batch = job->training.micro_batch,
         .tokens = job->training.sequence,
         .hidden = job->model->hidden,
@@ -64,9 +75,10 @@ describe_loss(const MemoryRow *row, const ZpJob *job)
 }
 
 gboolean
-memory_activations_apply(const MemoryRow *row, ZpModel *model, const ZpJob *job)
+zp_validate_memory_activations(const ZpValidateRecord *row, ZpModel *model, const ZpJob *job)
 {
-    if (memory_row_has(row, "n_layers", "enc") || memory_row_has(row, "framework", "llm.c"))
+    if (zp_validate_record_has(row, "n_layers", "enc") ||
+        zp_validate_record_has(row, "framework", "llm.c"))
         return TRUE; /* stated elsewhere, or by nobody */
     ZpActivationBlock block = describe_block(row, job, strcmp(model->family, "llama") == 0);
     if (!zp_activation_check(&block, NULL))

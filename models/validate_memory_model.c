@@ -3,61 +3,46 @@
 #include <string.h>
 
 #include "models/architecture.h"
-#include "tests/check_memory/memory.h"
-
-const char *
-memory_row_text(const MemoryRow *row, const char *column)
-{
-    return zp_validate_csv_get(row->csv, row->record, column);
-}
-
-gint64
-memory_row_integer(const MemoryRow *row, const char *column, gint64 missing)
-{
-    double value = zp_validate_csv_number(row->csv, row->record, column, -1.0);
-    return value >= 1.0 && value < 9e18 ? (gint64)value : missing;
-}
+#include "models/validate.h"
+#include "models/validate_memory_job.h"
 
 gboolean
-memory_row_has(const MemoryRow *row, const char *column, const char *part)
+zp_validate_memory_is_eager(const ZpValidateRecord *row)
 {
-    g_autofree char *low = g_ascii_strdown(memory_row_text(row, column), -1);
-    return strstr(low, part) != NULL;
-}
-
-gboolean
-memory_row_eager(const MemoryRow *row)
-{
-    return memory_row_has(row, "attn_impl", "eager") ||
-           (*memory_row_text(row, "attn_impl") == '\0' && memory_row_has(row, "source", "sc21"));
+    return zp_validate_record_has(row, "attn_impl", "eager") ||
+           (*zp_validate_record_text(row, "attn_impl") == '\0' &&
+            (zp_validate_record_has(row, "source", "sc21") ||
+             zp_validate_record_has(row, "source", "bigscience")));
 }
 
 static ZpModel *
-build_shape(const MemoryRow *row, ZpDtype compute, gboolean gated)
+build_shape(const ZpValidateRecord *row, const ZpJob *job, gboolean gated)
 {
-    gint64 hidden = memory_row_integer(row, "d_model", 0);
+    gint64 hidden = zp_validate_record_integer(row, "d_model", 0);
     ZpArchitecture a = {
         .family = gated ? "llama" : "gpt2",
-        .layers = memory_row_integer(row, "n_layers", 0),
+        .layers = zp_validate_record_integer(row, "n_layers", 0),
         .hidden = hidden,
-        .heads = memory_row_integer(row, "n_heads", 0),
-        .kv_heads = memory_row_integer(row, "n_kv_heads", 0),
-        .ffn = memory_row_integer(row, "d_ff", 4 * hidden),
-        .vocabulary = memory_row_integer(row, "vocab", 0),
-        .positions = gated ? 0 : memory_row_integer(row, "seq_len", 0),
+        .heads = zp_validate_record_integer(row, "n_heads", 0),
+        .kv_heads = zp_validate_record_integer(row, "n_kv_heads", 0),
+        .ffn = zp_validate_record_integer(row, "d_ff", 4 * hidden),
+        .vocabulary = zp_validate_record_vocabulary(row),
+        .positions = gated ? 0 : zp_validate_record_integer(row, "seq_len", 0),
         .gated = gated,
-        .tied = g_str_has_prefix(memory_row_text(row, "tied_embeddings"), "y"),
+        .tied = g_str_has_prefix(zp_validate_record_text(row, "tied_embeddings"), "y"),
         .attention_bias = !gated,
         .mlp_bias = !gated,
         .norm_bias = !gated,
         .final_norm = TRUE,
     };
     ZpArchitectureOptions options = {
-        .compute = compute,
-        .attention = memory_row_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
+        .compute = job->precision.gathered,
+        .attention = zp_validate_memory_is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
         .causal = TRUE,
+        .tensor_parallel = job->world.parallel.tensor,
+        .sequence_parallel = job->world.parallel.sequence,
     };
-    return zp_architecture_build(&a, &options, memory_row_text(row, "model_name"), NULL);
+    return zp_architecture_build(&a, &options, zp_validate_record_text(row, "model_name"), NULL);
 }
 
 typedef struct {
@@ -130,19 +115,20 @@ add_transformer_block(ZpModel *model, gboolean decoder, gint32 block, gint64 d, 
  * head over a vocabulary of 33,278 (WikiText-2, pytorch_lightning/demos/transformer.py).  A few
  * tokens of 35: no activations are counted. */
 static ZpModel *
-build_encoder_decoder(const MemoryRow *row)
+build_encoder_decoder(const ZpValidateRecord *row)
 {
     char *end = NULL;
-    const char *counts = memory_row_text(row, "n_layers");
+    const char *counts = zp_validate_record_text(row, "n_layers");
     gint32 encoders = (gint32)g_ascii_strtoll(counts, &end, 10);
     const char *plus = strchr(counts, '+');
     gint32 decoders = plus != NULL ? (gint32)g_ascii_strtoll(plus + 1, NULL, 10) : 0;
-    gint64 d = memory_row_integer(row, "d_model", 0), f = memory_row_integer(row, "d_ff", 4 * d);
-    gint64 vocabulary = memory_row_integer(row, "vocab", 33278);
+    gint64 d = zp_validate_record_integer(row, "d_model", 0),
+           f = zp_validate_record_integer(row, "d_ff", 4 * d);
+    gint64 vocabulary = zp_validate_record_integer(row, "vocab", 33278);
     const Tensor embedding[] = {{"weight", vocabulary, d}};
     const Tensor end_norm[] = {{"weight", d, 0}, {"bias", d, 0}};
     const Tensor head[] = {{"weight", vocabulary, d}, {"bias", vocabulary, 0}};
-    ZpModel *model = zp_model_new(memory_row_text(row, "model_name"));
+    ZpModel *model = zp_model_new(zp_validate_record_text(row, "model_name"));
     add_tensors(model, "embedding", ZP_LAYER_EMBEDDING, ZP_MODEL_NONE, embedding, 1);
     for (gint32 b = 0; b < encoders; b++)
         add_transformer_block(model, FALSE, b, d, f);
@@ -185,21 +171,23 @@ add_adapters(ZpModel *model, gint64 rank)
 }
 
 ZpModel *
-memory_model_new(const MemoryRow *row, ZpDtype compute, const char **reason)
+zp_validate_memory_model(const ZpValidateRecord *row, const ZpJob *job, GError **error)
 {
-    if (memory_row_has(row, "n_layers", "enc"))
+    if (zp_validate_record_has(row, "n_layers", "enc"))
         return build_encoder_decoder(row);
     double wanted = zp_validate_csv_number(row->csv, row->record, "n_params", 0.0);
-    g_autoptr(ZpModel) gated = build_shape(row, compute, TRUE);
-    g_autoptr(ZpModel) plain = build_shape(row, compute, FALSE);
+    g_autoptr(ZpModel) gated = build_shape(row, job, TRUE);
+    g_autoptr(ZpModel) plain = build_shape(row, job, FALSE);
     if (gated == NULL || plain == NULL) {
-        *reason = "the row has no transformer's shape";
+        g_set_error_literal(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW,
+                            "the row has no transformer's shape");
         return NULL;
     }
     double off_gated = fabs((double)gated->n_elements - wanted);
     double off_plain = fabs((double)plain->n_elements - wanted);
-    ZpModel *model = off_gated <= off_plain ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
-    const char *lora = strstr(memory_row_text(row, "notes"), "LoRA r=");
+    gboolean is_gated = wanted > 0.0 ? off_gated <= off_plain : zp_validate_record_looks_gated(row);
+    ZpModel *model = is_gated ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
+    const char *lora = strstr(zp_validate_record_text(row, "notes"), "LoRA r=");
     if (lora != NULL)
         add_adapters(model, g_ascii_strtoll(lora + strlen("LoRA r="), NULL, 10));
     return model;

@@ -1,0 +1,30 @@
+/* A row of a table of runs as a job that is simulated for its memory; rules in
+ * models/validate_memory.h. */
+#pragma once
+
+#include "models/deepspeed.h"
+#include "models/fsdp.h"
+#include "models/hardware.h"
+#include "models/validate_record.h"
+
+typedef struct {
+    ZpModel *model, *last_stage;
+    ZpFsdp fsdp;
+    ZpDeepspeed deepspeed;
+    ZpJob job;
+} ZpValidateMemoryJob;
+
+/* NULL with a reason (error) where the row says too little, or asks for what is not modelled. */
+ZpValidateMemoryJob *zp_validate_memory_job_new(const ZpValidateRecord *record,
+                                                const ZpHardware *hardware, GError **error);
+void zp_validate_memory_job_free(ZpValidateMemoryJob *job);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpValidateMemoryJob, zp_validate_memory_job_free)
+
+/* Is attention written out? */
+gboolean zp_validate_memory_is_eager(const ZpValidateRecord *record);
+/* The whole model, built for the job's cuts. */
+ZpModel *zp_validate_memory_model(const ZpValidateRecord *record, const ZpJob *job, GError **error);
+/* Replaces what the layers of a cut model keep by what models/activation.h finds for the row's
+ * program; FALSE for sizes that it refuses. */
+gboolean zp_validate_memory_activations(const ZpValidateRecord *record, ZpModel *model,
+                                        const ZpJob *job);
