@@ -65,6 +65,8 @@ struct _ZpFsdp {
     /* ddp */
     gint64 bucket_cap_bytes; /* 0: bucket_cap_mb=None, that is 25 MiB with a first one of 1 MiB */
     gboolean gradient_as_bucket_view;
+    gboolean find_unused_parameters; /* buckets in the order of the parameters, never rebuilt */
+    gboolean static_graph;           /* a run's first backward reduces at its end */
 };
 
 /* PyTorch's defaults. */

@@ -112,12 +112,13 @@ reduce_whole(Fsdp1 *fsdp, Fsdp1Unit *state, Reduce *reduce)
     zp_fsdp_emit_launch(&fsdp->emit, FSDP1_POST_BACKWARD, state->works.pre_divide);
     zp_fsdp_emit_launch(&fsdp->emit, FSDP1_POST_BACKWARD, state->works.all_reduce);
     zp_fsdp_emit_launch(&fsdp->emit, FSDP1_POST_BACKWARD, state->works.post_divide);
+    gboolean is_gradient = state->gradient == input;
     state->gradient = input;
     if (width != plan->stored_bytes) {
         state->gradient = make(fsdp, FSDP1_POST_BACKWARD, ZP_CLASS_GRADIENT,
                                ZP_ROLE_SHARDED_GRADIENT, state->flat_elements * plan->stored_bytes);
         zp_fsdp_emit_launch(&fsdp->emit, FSDP1_POST_BACKWARD, state->works.cast_shard);
-    } else {
+    } else if (!is_gradient) {
         reduce->becomes_gradient = input;
     }
     if (state->gradient == reduce->cast)
@@ -159,6 +160,8 @@ reduce_gradient(Fsdp1 *fsdp, gint32 unit, gboolean added)
     if (added)
         become_gradient(fsdp, reduce.becomes_gradient);
     state->grad = fsdp->sharded ? ZP_TAPE_NONE : state->gradient;
+    state->saved = fsdp->sharded;
+    fsdp1_use_sharded_grad_views(fsdp, unit);
     if (!fsdp->sharded)
         state->grad_width = fsdp->plan->stored_bytes;
 }
@@ -179,12 +182,12 @@ fsdp1_finish_gradient(Fsdp1 *fsdp, gint32 unit)
         added = flat;
     }
     state->training = FSDP1_BACKWARD_POST;
-    fsdp1_reshard(fsdp, unit,
-                  fsdp->sharded &&
-                      (fsdp->micro_batch->sync || plan->strategy == ZP_FSDP_STRATEGY_FULL_SHARD));
+    fsdp1_reshard(fsdp, unit, fsdp1_frees_in_backward(fsdp));
     fsdp1_prefetch(fsdp, unit);
     if (fsdp->micro_batch->sync)
         reduce_gradient(fsdp, unit, added != ZP_TAPE_NONE);
+    else
+        fsdp1_use_unsharded_grad_views(fsdp, unit);
     zp_fsdp_emit_tag(&fsdp->emit, unit);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_DEFAULT, &added);
 }

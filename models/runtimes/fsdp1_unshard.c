@@ -67,6 +67,7 @@ fsdp1_unshard(Fsdp1 *fsdp, gint32 unit)
     }
     if (fsdp->sharded)
         free_low_precision(fsdp, state, FSDP1_UNSHARD);
+    state->in_use = fsdp->sharded || uses_mixed_precision(fsdp);
     /* The views of the parameters are made here: autograd runs their node after all younger ones.
      * Those of a recomputation are not part of the graph that backward walks. */
     if (state->training == FSDP1_FORWARD && fsdp->emit.phase == ZP_PHASE_FORWARD)
@@ -89,6 +90,12 @@ fsdp1_reshard(Fsdp1 *fsdp, gint32 unit, gboolean free_unsharded)
     }
     if (!fsdp->sharded)
         free_low_precision(fsdp, state, FSDP1_DEFAULT);
+    state->in_use = FALSE;
+    state->views_kept = state->training == FSDP1_FORWARD && fsdp->sharded &&
+                        fsdp->plan->settings.use_orig_params &&
+                        fsdp->plan->strategy == ZP_FSDP_STRATEGY_SHARD_GRAD_OP;
+    if (state->training == FSDP1_FORWARD && !state->views_kept)
+        fsdp1_refresh_grad_views(fsdp, unit);
     state->prefetched = FALSE;
 }
 
