@@ -149,6 +149,9 @@ typedef enum {
     ZP_KEY_FS_ORIG,
     ZP_KEY_FS_BUCKET,
     ZP_KEY_FS_VIEW,
+    ZP_KEY_FS_UNUSED,
+    ZP_KEY_FS_STATIC_GRAPH,
+    ZP_KEY_FS_ZERO_GRAD,
 
     ZP_KEY_GPU,
     ZP_KEY_MEMORY,

@@ -251,4 +251,12 @@
             MEANS("ddp: bucket_cap_mb; default: 25 MiB with a first bucket of 1 MiB", "25 MiB")),  \
         ROW(FS_VIEW, "fsdp", "gradient_as_bucket_view", BOOL, BY("false"),                         \
             TO_FSDP(gradient_as_bucket_view),                                                      \
-            MEANS("ddp: gradients are views of the buckets", "false"))
+            MEANS("ddp: gradients are views of the buckets", "false")),                            \
+        ROW(FS_UNUSED, "fsdp", "find_unused_parameters", BOOL, BY("false"),                        \
+            TO_FSDP(find_unused_parameters),                                                       \
+            MEANS("ddp: buckets stay in the order of the parameters", "false")),                   \
+        ROW(FS_STATIC_GRAPH, "fsdp", "static_graph", BOOL, BY("false"), TO_FSDP(static_graph),     \
+            MEANS("ddp: the run's first backward reduces at its end", "false")),                   \
+        ROW(FS_ZERO_GRAD, "fsdp", "zero_grad_after_forward", BOOL, BY("false"),                    \
+            TO_FSDP(zero_grad_after_forward),                                                      \
+            MEANS("fsdp1: gradients live until the next forward is done (Lightning)", "false"))

@@ -121,11 +121,39 @@ zp_fsdp1_compile(const ZpFsdpPlan *plan, const ZpJob *job, gint32 steps, ZpTape 
     fsdp1_clear(&fsdp);
 }
 
+/* What PyTorch refuses too (_flat_param.py _validate_tensors_to_flatten), and what is not modelled.
+ */
+static gboolean
+check(const ZpFsdpPlan *plan, GError **error)
+{
+    if (plan->settings.cpu_offload) {
+        g_set_error_literal(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_RANGE,
+                            "fsdp1: cpu_offload is modelled for the runtime fsdp2 only");
+        return FALSE;
+    }
+    for (guint u = 0; u < plan->units->len && !plan->settings.use_orig_params; u++) {
+        const ZpFsdpUnit *unit = zp_fsdp_plan_unit(plan, (gint32)u);
+        const ZpFsdpParameter *first =
+            unit->n_parameters ? zp_fsdp_plan_parameter(plan, unit->first_parameter) : NULL;
+        for (gint32 p = 1; p < unit->n_parameters; p++) {
+            const ZpFsdpParameter *other = zp_fsdp_plan_parameter(plan, unit->first_parameter + p);
+            if (!other->trainable == !first->trainable)
+                continue;
+            g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_RANGE,
+                        "fsdp1: unit %s holds trainable and frozen parameters (%s, %s), which "
+                        "PyTorch flattens together with use_orig_params only",
+                        unit->name, first->name, other->name);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 static gboolean
 compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
 {
     g_autoptr(ZpFsdpPlan) plan = zp_fsdp_model_plan(job, units, error);
-    if (plan == NULL)
+    if (plan == NULL || !check(plan, error))
         return FALSE;
     zp_fsdp1_compile(plan, job, job->simulation.steps, tape);
     return TRUE;
