@@ -55,7 +55,8 @@ typedef struct {
 typedef struct {
     gint32 temporary; /* gradient of one parameter, until the flat gradient takes it in */
     gint64 owned_elements;
-    gboolean has_grad; /* use_orig_params: its .grad is a view, not None */
+    gboolean has_grad;  /* use_orig_params: its .grad is a view, not None */
+    gboolean grad_none; /* _is_grad_none_mask: it stays None until the next reduction */
 } Fsdp1Param;
 
 typedef struct {
@@ -99,8 +100,10 @@ void fsdp1_backward(Fsdp1 *fsdp);
 gboolean fsdp1_frees_in_backward(const Fsdp1 *fsdp);
 
 /* fsdp1_views.c: with use_orig_params the parameters' own .grad are views of the flat gradient. */
+void fsdp1_write_back(Fsdp1 *fsdp, gint32 unit);
 void fsdp1_use_unsharded_grad_views(Fsdp1 *fsdp, gint32 unit);
 void fsdp1_use_sharded_grad_views(Fsdp1 *fsdp, gint32 unit);
+void fsdp1_reset_grad_none(Fsdp1 *fsdp, gint32 unit);
 void fsdp1_refresh_grad_views(Fsdp1 *fsdp, gint32 unit);
 void fsdp1_forget_grads(Fsdp1 *fsdp);
 void fsdp1_reset_gradients(Fsdp1 *fsdp);

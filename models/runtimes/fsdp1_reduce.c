@@ -161,6 +161,7 @@ reduce_gradient(Fsdp1 *fsdp, gint32 unit, gboolean added)
         become_gradient(fsdp, reduce.becomes_gradient);
     state->grad = fsdp->sharded ? ZP_TAPE_NONE : state->gradient;
     state->saved = fsdp->sharded;
+    fsdp1_reset_grad_none(fsdp, unit);
     fsdp1_use_sharded_grad_views(fsdp, unit);
     if (!fsdp->sharded)
         state->grad_width = fsdp->plan->stored_bytes;

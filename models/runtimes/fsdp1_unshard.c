@@ -55,6 +55,7 @@ fsdp1_unshard(Fsdp1 *fsdp, gint32 unit)
 {
     Fsdp1Unit *state = &fsdp->units[unit];
     zp_fsdp_emit_tag(&fsdp->emit, unit);
+    fsdp1_write_back(fsdp, unit);
     if (pre_unshard(fsdp, state))
         zp_fsdp_emit_wait_stream(&fsdp->emit, FSDP1_UNSHARD, FSDP1_PRE_UNSHARD);
     limit_rate(fsdp);

@@ -10,7 +10,7 @@ make_placeholder(Fsdp1 *fsdp, gint32 p)
 {
     const Fsdp1Param *param = &fsdp->params[p];
     const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(fsdp->plan, p);
-    gboolean same_type = fsdp->plan->param_bytes == 0;
+    gboolean same_type = fsdp->units[parameter->unit].grad_width == fsdp->plan->stored_bytes;
     gboolean same_shape =
         !fsdp->sharded || (parameter->row_elements == 1 &&
                            param->owned_elements == zp_fsdp_parameter_elements(parameter));
@@ -35,28 +35,57 @@ fsdp1_use_unsharded_grad_views(Fsdp1 *fsdp, gint32 unit)
     }
 }
 
+static gboolean
+has_flat_grad(const Fsdp1Unit *state)
+{
+    return state->grad != ZP_TAPE_NONE || (state->gradient != ZP_TAPE_NONE && !state->saved);
+}
+
+/* _writeback_orig_params, before a unit is gathered: a .grad that was set to None is taken for
+ * zeros, and remembered. */
+void
+fsdp1_write_back(Fsdp1 *fsdp, gint32 unit)
+{
+    const Fsdp1Unit *state = &fsdp->units[unit];
+    const ZpFsdpUnit *desc = fsdp1_unit(fsdp, unit);
+    if (!fsdp->plan->settings.use_orig_params || state->views_kept || !has_flat_grad(state) ||
+        (fsdp->sharded && state->in_use))
+        return;
+    for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++)
+        fsdp->params[p].grad_none |=
+            fsdp->params[p].owned_elements > 0 && !fsdp->params[p].has_grad;
+}
+
 void
 fsdp1_use_sharded_grad_views(Fsdp1 *fsdp, gint32 unit)
 {
     const ZpFsdpUnit *desc = fsdp1_unit(fsdp, unit);
     for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++)
-        fsdp->params[p].has_grad =
-            zp_fsdp_plan_parameter(fsdp->plan, p)->trainable && fsdp->params[p].owned_elements > 0;
+        fsdp->params[p].has_grad = zp_fsdp_plan_parameter(fsdp->plan, p)->trainable &&
+                                   fsdp->params[p].owned_elements > 0 && !fsdp->params[p].grad_none;
 }
 
-/* In forward, after resharding: which gradients there are stays as it is, but for those that the
- * views in question do not have. */
+/* _reset_is_grad_none, after a reduction. */
+void
+fsdp1_reset_grad_none(Fsdp1 *fsdp, gint32 unit)
+{
+    const ZpFsdpUnit *desc = fsdp1_unit(fsdp, unit);
+    for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++)
+        fsdp->params[p].grad_none &= !zp_fsdp_plan_parameter(fsdp->plan, p)->trainable;
+}
+
+/* In forward, after resharding. */
 void
 fsdp1_refresh_grad_views(Fsdp1 *fsdp, gint32 unit)
 {
     const ZpFsdpUnit *desc = fsdp1_unit(fsdp, unit);
-    if (fsdp->sharded && fsdp->units[unit].grad != ZP_TAPE_NONE) {
+    if (fsdp->sharded && fsdp->units[unit].grad != ZP_TAPE_NONE)
         fsdp1_use_unsharded_grad_views(fsdp, unit);
-        return;
-    }
-    for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++)
-        fsdp->params[p].has_grad &=
-            zp_fsdp_plan_parameter(fsdp->plan, p)->trainable && fsdp->params[p].owned_elements > 0;
+    else if (has_flat_grad(&fsdp->units[unit]))
+        fsdp1_use_sharded_grad_views(fsdp, unit);
+    else
+        for (gint32 p = 0; p < desc->n_parameters; p++)
+            fsdp->params[desc->first_parameter + p].has_grad = FALSE;
 }
 
 /* zero_grad(set_to_none=True) reaches the parameters that the optimizer has. */
@@ -90,9 +119,11 @@ fsdp1_reset_gradients(Fsdp1 *fsdp)
         gint32 unit = g_array_index(fsdp->plan->state_order, gint32, i);
         if (fsdp->units[unit].saved || has_any_grad(fsdp, unit))
             continue;
+        Fsdp1Unit *state = &fsdp->units[unit];
         zp_fsdp_emit_tag(&fsdp->emit, unit);
-        zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &fsdp->units[unit].gradient);
-        if (!fsdp->sharded) /* the same storage */
-            fsdp->units[unit].grad = ZP_TAPE_NONE;
+        if (state->grad == state->gradient) /* without sharding, after a reduction */
+            state->grad = ZP_TAPE_NONE;
+        zp_fsdp_emit_drop(&fsdp->emit, FSDP1_DEFAULT, &state->grad);
+        zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &state->gradient);
     }
 }
