@@ -52,6 +52,9 @@ struct _ZpFsdp {
     gboolean pin_memory;
     gboolean checkpoint_outside; /* checkpointing wraps the units; FALSE: units wrap it */
 
+    gboolean wrap_trainable; /* fsdp1, fsdp2: modules with a trainable weight and no children are
+                              * units inside the others, as peft's fsdp_auto_wrap_policy has it */
+
     /* fsdp1 (sync_every_micro_batch FALSE: no_sync()) */
     ZpFsdpChoice shard_gradients_only; /* AUTO: strategy by stage */
     ZpFsdpPrefetch prefetch;

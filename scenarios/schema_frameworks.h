@@ -259,4 +259,9 @@
             MEANS("ddp: the run's first backward reduces at its end", "false")),                   \
         ROW(FS_ZERO_GRAD, "fsdp", "zero_grad_after_forward", BOOL, BY("false"),                    \
             TO_FSDP(zero_grad_after_forward),                                                      \
-            MEANS("fsdp1: gradients live until the next forward is done (Lightning)", "false"))
+            MEANS("fsdp1: gradients live until the next forward is done (Lightning)", "false")),   \
+        ROW(FS_WRAP_TRAINABLE, "fsdp", "wrap_trainable", BOOL, BY("false"),                        \
+            TO_FSDP(wrap_trainable),                                                               \
+            MEANS("fsdp1, fsdp2: every module with a trainable weight is a unit of its own "       \
+                  "(peft's fsdp_auto_wrap_policy)",                                                \
+                  "false"))

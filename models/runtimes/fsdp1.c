@@ -141,7 +141,8 @@ check(const ZpFsdpPlan *plan, GError **error)
                 continue;
             g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_RANGE,
                         "fsdp1: unit %s holds trainable and frozen parameters (%s, %s), which "
-                        "PyTorch flattens together with use_orig_params only",
+                        "PyTorch flattens together with use_orig_params only; or set "
+                        "wrap_trainable, as peft does",
                         unit->name, first->name, other->name);
             return FALSE;
         }
