@@ -47,6 +47,7 @@ read_parameter(Reader *reader, JsonObject *object, gint32 unit)
         .rows = fsdp_json_length(shape) ? json_array_get_int_element(shape, 0) : 1,
         .row_elements = 1,
         .trainable = fsdp_json_flag(object, "requires_grad", TRUE),
+        .inner = fsdp_json_number(object, "shard_dim", 0) > 0,
         .unit = unit,
         .parameter = ZP_FSDP_NONE,
     };
