@@ -52,6 +52,8 @@ struct _ZpFsdp {
     gboolean pin_memory;
     gboolean checkpoint_outside; /* checkpointing wraps the units; FALSE: units wrap it */
 
+    gboolean shard_even;     /* fsdp2: a shard_placement_fn that cuts what the ranks do not divide
+                              * by rows along another dimension, if they divide one */
     gboolean wrap_trainable; /* fsdp1, fsdp2: modules with a trainable weight and no children are
                               * units inside the others, as peft's fsdp_auto_wrap_policy has it */
 

@@ -264,4 +264,8 @@
             TO_FSDP(wrap_trainable),                                                               \
             MEANS("fsdp1, fsdp2: every module with a trainable weight is a unit of its own "       \
                   "(peft's fsdp_auto_wrap_policy)",                                                \
+                  "false")),                                                                       \
+        ROW(FS_SHARD_EVEN, "fsdp", "shard_even", BOOL, BY("false"), TO_FSDP(shard_even),           \
+            MEANS("fsdp2: what the ranks do not divide by rows is cut along another dimension "    \
+                  "that they do (shard_placement_fn)",                                             \
                   "false"))

@@ -143,6 +143,21 @@ add_units(Builder *builder)
     g_array_set_size(plan->parameters, (guint)first);
 }
 
+/* Is it cut along another dimension than the first, which the ranks do not divide? */
+static gboolean
+is_inner(const Builder *builder, const ZpModelParameter *parameter)
+{
+    gint32 ranks = builder->plan->shard;
+    if (!builder->plan->settings.shard_even || parameter->n_dims < 2 ||
+        parameter->shape[0] % ranks == 0)
+        return FALSE;
+    for (int d = 1; d < parameter->n_dims; d++) {
+        if (parameter->shape[d] % ranks == 0)
+            return TRUE;
+    }
+    return FALSE;
+}
+
 static void
 add_parameters(Builder *builder)
 {
@@ -162,6 +177,7 @@ add_parameters(Builder *builder)
             .rows = rows,
             .row_elements = rows > 0 ? source->elements / rows : 0,
             .trainable = source->trainable,
+            .inner = is_inner(builder, source),
             .unit = u,
             .parameter = (gint32)p,
         };
