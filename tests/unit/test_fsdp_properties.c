@@ -1,4 +1,5 @@
 /* What every tape of PyTorch's runtimes must keep, whatever is wrapped, frozen or set. */
+#include "fsdp_fixture.h"
 #include "sim/maxplus.h"
 #include "sim/player.h"
 #include "sim/rng.h"
@@ -144,6 +145,26 @@ check_reduction(const ZpFsdpPlan *plan, Runtime runtime, const ZpTape *tape)
     g_assert_cmpint(bytes, ==, n_sync * trainable_bytes(plan));
 }
 
+/* A run that is under way comes to the same steady step as one that begins. */
+static void
+check_beginning(ZpFsdpPlan *plan, Runtime runtime, const ZpTape *tape)
+{
+    g_autoptr(ZpTape) other = zp_tape_new(zp_vocabulary_get());
+    plan->settings.first_step = !plan->settings.first_step;
+    compile(plan, runtime, other);
+    Figures one = figures_of(tape), two = figures_of(other);
+    g_assert_cmpint(one.start_bytes, ==, two.start_bytes);
+    for (int phase = 0; phase < ZP_N_PHASES; phase++) {
+        g_assert_cmpint(one.peak_bytes[phase], ==, two.peak_bytes[phase]);
+        g_assert_cmpint(one.end_bytes[phase], ==, two.end_bytes[phase]);
+    }
+    for (int kind = 0; kind < ZP_N_KINDS; kind++)
+        g_assert_cmpint(one.bytes[kind], ==, two.bytes[kind]);
+    g_assert_cmpstr(one.collectives->str, ==, two.collectives->str);
+    figures_clear(&one);
+    figures_clear(&two);
+}
+
 static void
 check_players(const ZpTape *tape)
 {
@@ -173,6 +194,7 @@ test_random(gconstpointer data)
         check_persistent(plan, runtime, tape);
         check_reduction(plan, runtime, tape);
         check_players(tape);
+        check_beginning(plan, runtime, tape);
     }
 }
 
