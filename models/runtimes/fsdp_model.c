@@ -1,27 +1,21 @@
 #include "models/runtimes/fsdp_model.h"
 
+#include "models/runtimes/fsdp_own_units.h"
 #include "models/runtimes/fsdp_settings.h"
 
 typedef struct {
     const ZpJob *job;
     const ZpUnits *units;
     ZpFsdpPlan *plan;
-    gint32 *index;     /* model parameter -> plan parameter, ZP_FSDP_NONE where it has none */
-    gint32 *own_unit;  /* module -> its unit of its own, or ZP_FSDP_NONE */
-    GArray *own_layer; /* gint32 by such unit, which follow the others: the layer it is in */
+    gint32 *index; /* model parameter -> plan parameter, ZP_FSDP_NONE where it has none */
+    const ZpFsdpOwnUnits *own;
 } Builder;
-
-static gint32
-own_unit(const Builder *builder, gint32 module)
-{
-    return module == ZP_MODEL_NONE ? ZP_FSDP_NONE : builder->own_unit[module];
-}
 
 static gint32
 unit_of_parameter(const Builder *builder, const ZpModelParameter *parameter)
 {
-    if (own_unit(builder, parameter->module) != ZP_FSDP_NONE)
-        return own_unit(builder, parameter->module);
+    if (zp_fsdp_own_unit(builder->own, parameter->module) != ZP_FSDP_NONE)
+        return zp_fsdp_own_unit(builder->own, parameter->module);
     return parameter->layer == ZP_MODEL_NONE ? ZP_FSDP_NONE
                                              : builder->units->unit_of_layer[parameter->layer];
 }
@@ -66,48 +60,12 @@ reshard_after_forward(const Builder *builder, gint32 unit)
     return value == builder->plan->shard ? MIN(value, 1) : value;
 }
 
-/* peft's fsdp_auto_wrap_policy (peft/utils/other.py): a module without children whose weight is
- * trainable is wrapped on its own, inside the unit of its block. */
-static void
-find_own_units(Builder *builder)
-{
-    const ZpModel *model = builder->job->model;
-    g_autofree gboolean *parent = g_new0(gboolean, model->modules->len + 1);
-    for (guint m = 0; m < model->modules->len; m++) {
-        const ZpModelModule *module = zp_model_module(model, (gint32)m);
-        builder->own_unit[m] = ZP_FSDP_NONE;
-        if (module->parent != ZP_MODEL_NONE)
-            parent[module->parent] = TRUE;
-    }
-    for (guint p = 0; p < model->parameters->len && builder->plan->settings.wrap_trainable; p++) {
-        const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)p);
-        gint32 module = parameter->module;
-        if (module == ZP_MODEL_NONE || parent[module] || !parameter->trainable ||
-            parameter->layer == ZP_MODEL_NONE || parameter->tied_to != ZP_MODEL_NONE ||
-            !g_str_has_suffix(parameter->name, "weight"))
-            continue;
-        builder->own_unit[module] = builder->units->n_units + (gint32)builder->own_layer->len;
-        g_array_append_val(builder->own_layer, parameter->layer);
-    }
-}
-
-static const char *
-own_unit_name(const Builder *builder, gint32 unit)
-{
-    const ZpModel *model = builder->job->model;
-    for (guint m = 0; m < model->modules->len; m++) {
-        if (builder->own_unit[m] == unit)
-            return zp_model_module(model, (gint32)m)->name;
-    }
-    g_assert_not_reached();
-}
-
 static void
 add_units(Builder *builder)
 {
     const ZpModel *model = builder->job->model;
     ZpFsdpPlan *plan = builder->plan;
-    gint32 n_own = (gint32)builder->own_layer->len;
+    gint32 n_own = (gint32)builder->own->layers->len;
     g_autofree gint32 *count = g_new0(gint32, (gsize)(builder->units->n_units + n_own) + 1);
     for (guint p = 0; p < model->parameters->len; p++) {
         const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)p);
@@ -132,7 +90,7 @@ add_units(Builder *builder)
     }
     for (gint32 u = builder->units->n_units; u < builder->units->n_units + n_own; u++) {
         ZpFsdpUnit unit = {
-            .name = g_intern_string(own_unit_name(builder, u)),
+            .name = zp_fsdp_own_unit_name(builder->own, model, u),
             .first_parameter = first,
             .reshard_after_forward = reshard_after_forward(builder, u),
             .unshard_in_backward = TRUE,
@@ -238,8 +196,8 @@ push_layer(Builder *builder, gint32 layer, GArray *uses, GArray *modules)
         while (end < uses->len && module != ZP_MODEL_NONE &&
                g_array_index(modules, gint32, end) == module)
             end++;
-        push_uses(builder, layer, own_unit(builder, module), &g_array_index(uses, gint32, i),
-                  (gint32)(end - i));
+        push_uses(builder, layer, zp_fsdp_own_unit(builder->own, module),
+                  &g_array_index(uses, gint32, i), (gint32)(end - i));
         i = end;
     }
 }
@@ -315,7 +273,8 @@ block_of_step(const Builder *builder, const ZpFsdpStep *step)
         return zp_model_layer(model, step->first_layer)->block;
     gint32 own = step->unit - builder->units->n_units;
     if (own >= 0)
-        return zp_model_layer(model, g_array_index(builder->own_layer, gint32, (guint)own))->block;
+        return zp_model_layer(model, g_array_index(builder->own->layers, gint32, (guint)own))
+            ->block;
     gint32 block = zp_model_layer(model, builder->units->units[step->unit].first_layer)->block;
     return block != ZP_MODEL_NONE && is_in_region(builder, step->unit, block) ? block
                                                                               : ZP_MODEL_NONE;
@@ -397,8 +356,8 @@ order_states(Builder *builder)
             g_array_prepend_val(order, u);
         else
             g_array_append_val(order, u);
-        for (guint own = 0; own < builder->own_layer->len; own++) {
-            gint32 layer = g_array_index(builder->own_layer, gint32, own);
+        for (guint own = 0; own < builder->own->layers->len; own++) {
+            gint32 layer = g_array_index(builder->own->layers, gint32, own);
             gint32 unit = builder->units->n_units + (gint32)own;
             if (builder->units->unit_of_layer[layer] == u)
                 g_array_append_val(order, unit);
@@ -415,10 +374,9 @@ zp_fsdp_model_plan(const ZpJob *job, const ZpUnits *units, GError **error)
     ZpFsdpPlan *plan = zp_fsdp_plan_new();
     zp_fsdp_settings_apply(plan, job, settings);
     g_autofree gint32 *index = g_new(gint32, job->model->parameters->len + 1);
-    g_autofree gint32 *own = g_new(gint32, job->model->modules->len + 1);
-    g_autoptr(GArray) own_layer = g_array_new(FALSE, FALSE, sizeof(gint32));
-    Builder builder = {job, units, plan, index, own, own_layer};
-    find_own_units(&builder);
+    g_auto(ZpFsdpOwnUnits) own = {0};
+    zp_fsdp_own_units_find(&own, job->model, settings->wrap_trainable, units->n_units);
+    Builder builder = {job, units, plan, index, &own};
     add_units(&builder);
     add_parameters(&builder);
     add_steps(&builder);
