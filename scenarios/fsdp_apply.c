@@ -26,8 +26,6 @@ check(const ZpFsdpConfig *config, GError **error)
         return refuse(error, config,
                       config->deepspeed ? "the file selects DeepSpeed"
                                         : "the file selects no FSDP");
-    if (config->uses_fsdp && config->version == 1 && config->offload_parameters)
-        return refuse(error, config, "parameter offload is modelled for fsdp_version 2 only");
     return TRUE;
 }
 

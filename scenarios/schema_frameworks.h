@@ -228,10 +228,11 @@
             TO_FSDP(reshard_after_backward),                                                       \
             MEANS("fsdp2: units are freed after backward of every micro-batch", "true")),          \
         ROW(FS_CPU_OFFLOAD, "fsdp", "cpu_offload", BOOL, BY("false"), TO_FSDP(cpu_offload),        \
-            MEANS("fsdp2: parameters, gradients and states in host memory (CPUOffloadPolicy)",     \
+            MEANS("fsdp2, fsdp1: parameters, gradients and states in host memory "                 \
+                  "(CPUOffloadPolicy, CPUOffload)",                                                \
                   "false")),                                                                       \
         ROW(FS_PIN, "fsdp", "pin_memory", BOOL, BY("true"), TO_FSDP(pin_memory),                   \
-            MEANS("Pinned host memory for them", "true")),                                         \
+            MEANS("fsdp2: pinned host memory for them", "true")),                                         \
         ROW(FS_CHECKPOINT_OUTSIDE, "fsdp", "checkpoint_outside", BOOL, BY("false"),                \
             TO_FSDP(checkpoint_outside),                                                           \
             MEANS("Checkpointing wraps the units instead of standing inside them", "false")),      \

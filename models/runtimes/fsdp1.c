@@ -57,9 +57,16 @@ write_prologue(Fsdp1 *fsdp)
     for (guint u = 0; u < fsdp->plan->units->len; u++) {
         const Fsdp1Unit *unit = &fsdp->units[u];
         gint64 elements = fsdp->sharded ? unit->shard_elements : unit->flat_elements;
+        gint64 bytes = elements * fsdp->plan->stored_bytes;
         zp_fsdp_emit_tag(emit, (gint32)u);
-        zp_fsdp_emit_make(emit, FSDP1_DEFAULT, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
-                          elements * fsdp->plan->stored_bytes, ZP_FSDP_NONE);
+        if (!fsdp->plan->settings.cpu_offload) {
+            zp_fsdp_emit_make(emit, FSDP1_DEFAULT, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes,
+                              ZP_FSDP_NONE);
+            continue;
+        }
+        /* _local_shard and _cpu_grad, both pinned, for good */
+        zp_fsdp_emit_make_host(emit, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes, TRUE);
+        zp_fsdp_emit_make_host(emit, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT, bytes, TRUE);
     }
     zp_fsdp_optimizer_prepare(emit, &fsdp->optimizer);
 }
@@ -115,22 +122,18 @@ zp_fsdp1_compile(const ZpFsdpPlan *plan, const ZpJob *job, gint32 steps, ZpTape 
         add_original_slots(&fsdp);
     else
         add_flat_slots(&fsdp);
+    fsdp.optimizer.on_host = plan->settings.cpu_offload;
+    fsdp.optimizer.host_stream = FSDP1_HOST;
     write_prologue(&fsdp);
     for (gint32 s = 0; s < steps; s++)
         write_step(&fsdp);
     fsdp1_clear(&fsdp);
 }
 
-/* What PyTorch refuses too (_flat_param.py _validate_tensors_to_flatten), and what is not modelled.
- */
+/* What PyTorch refuses too (_flat_param.py _validate_tensors_to_flatten). */
 static gboolean
 check(const ZpFsdpPlan *plan, GError **error)
 {
-    if (plan->settings.cpu_offload) {
-        g_set_error_literal(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_RANGE,
-                            "fsdp1: cpu_offload is modelled for the runtime fsdp2 only");
-        return FALSE;
-    }
     for (guint u = 0; u < plan->units->len && !plan->settings.use_orig_params; u++) {
         const ZpFsdpUnit *unit = zp_fsdp_plan_unit(plan, (gint32)u);
         const ZpFsdpParameter *first =

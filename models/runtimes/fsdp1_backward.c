@@ -202,6 +202,25 @@ reshard_the_rest(Fsdp1 *fsdp)
     }
 }
 
+/* prepare_gradient_for_optim with CPU offload: the optimizer gets _cpu_grad, so that the device's
+ * dies. */
+static void
+hand_over_offloaded(Fsdp1 *fsdp)
+{
+    if (!fsdp->plan->settings.cpu_offload)
+        return;
+    zp_tape_sync(fsdp->tape, zp_tape_record(fsdp->tape, FSDP1_DEFAULT));
+    for (guint i = 0; i < fsdp->plan->state_order->len; i++) {
+        gint32 unit = g_array_index(fsdp->plan->state_order, gint32, i);
+        Fsdp1Unit *state = &fsdp->units[unit];
+        zp_fsdp_emit_tag(&fsdp->emit, unit);
+        if (state->grad == state->gradient)
+            state->grad = ZP_TAPE_NONE;
+        zp_fsdp_emit_drop(&fsdp->emit, fsdp->hybrid ? FSDP1_ALL_REDUCE : FSDP1_POST_BACKWARD,
+                          &state->gradient);
+    }
+}
+
 /* _post_backward_final_callback. */
 static void
 final_callback(Fsdp1 *fsdp)
@@ -213,6 +232,8 @@ final_callback(Fsdp1 *fsdp)
             zp_fsdp_emit_wait_stream(&fsdp->emit, FSDP1_DEFAULT, FSDP1_ALL_REDUCE);
     }
     reshard_the_rest(fsdp);
+    if (fsdp->micro_batch->sync)
+        hand_over_offloaded(fsdp);
     g_array_set_size(fsdp->post_forward_order, 0);
     fsdp->first_iteration = FALSE;
     for (guint u = 0; u < fsdp->plan->units->len; u++) {

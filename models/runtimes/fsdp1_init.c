@@ -67,6 +67,11 @@ make_works(Fsdp1 *fsdp, gint32 u)
         zp_fsdp_emit_collective_work(emit, ZP_KIND_ALL_REDUCE, own * reduce, replicas);
     works->post_divide = zp_fsdp_emit_memory_work(emit, 2 * own * reduce);
     works->cast_shard = zp_fsdp_emit_memory_work(emit, own * (reduce + plan->stored_bytes));
+    if (plan->settings.cpu_offload) {
+        gint64 bytes = own * plan->stored_bytes;
+        works->to_device = zp_fsdp_emit_transfer_work(emit, ZP_KIND_HOST_TO_DEVICE, bytes);
+        works->to_host = zp_fsdp_emit_transfer_work(emit, ZP_KIND_DEVICE_TO_HOST, bytes);
+    }
     works->add_shard = zp_fsdp_emit_memory_work(emit, 3 * own * plan->stored_bytes);
 }
 
@@ -78,6 +83,8 @@ declare(Fsdp1 *fsdp)
     zp_tape_add_stream(fsdp->tape, "pre-unshard", ZP_TAPE_COMPUTE);
     zp_tape_add_stream(fsdp->tape, "post-backward", ZP_TAPE_COMMUNICATION);
     zp_tape_add_stream(fsdp->tape, "all-reduce", ZP_TAPE_COMMUNICATION);
+    if (fsdp->plan->settings.cpu_offload)
+        zp_tape_add_stream(fsdp->tape, "host", ZP_TAPE_HOST_COMPUTE);
 }
 
 /* A run's later steps know the order of forward. */

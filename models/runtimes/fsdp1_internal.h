@@ -11,6 +11,7 @@ enum {
     FSDP1_PRE_UNSHARD,
     FSDP1_POST_BACKWARD,
     FSDP1_ALL_REDUCE, /* hybrid strategies only; else all-reduces run on the default stream */
+    FSDP1_HOST,       /* CPU offload only: the optimizer */
 };
 
 /* _FreeEventQueue: all-gathers in flight. */
@@ -27,6 +28,7 @@ typedef struct {
 typedef struct {
     gint32 cast, gather, pre_divide, cast_gradient, pad, reduce_scatter, all_reduce, post_divide;
     gint32 cast_shard, add_shard, add_gradient, concatenate;
+    gint32 to_device, to_host; /* CPU offload */
 } Fsdp1Works;
 
 /* FlatParamHandle. */

@@ -125,6 +125,18 @@ reduce_whole(Fsdp1 *fsdp, Fsdp1Unit *state, Reduce *reduce)
         reduce->cast = ZP_TAPE_NONE;
 }
 
+/* _offload_grad: the copy is waited for at the end of backward; without sharding at once. */
+static void
+offload_gradient(Fsdp1 *fsdp, const Fsdp1Unit *state)
+{
+    int stream = fsdp->hybrid ? FSDP1_ALL_REDUCE : FSDP1_POST_BACKWARD;
+    if (!fsdp->plan->settings.cpu_offload)
+        return;
+    zp_fsdp_emit_launch(&fsdp->emit, stream, state->works.to_host);
+    if (!fsdp->sharded)
+        zp_tape_sync(fsdp->tape, zp_tape_record(fsdp->tape, (guint8)stream));
+}
+
 static void
 become_gradient(Fsdp1 *fsdp, gint32 buffer)
 {
@@ -147,6 +159,7 @@ reduce_gradient(Fsdp1 *fsdp, gint32 unit, gboolean added)
         reduce_sharded(fsdp, state, &reduce);
     else
         reduce_whole(fsdp, state, &reduce);
+    offload_gradient(fsdp, state);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &reduce.dying);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &reduce.padded);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &reduce.cast);

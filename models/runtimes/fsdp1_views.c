@@ -14,8 +14,8 @@ make_placeholder(Fsdp1 *fsdp, gint32 p)
     gboolean same_shape =
         !fsdp->sharded || (parameter->row_elements == 1 &&
                            param->owned_elements == zp_fsdp_parameter_elements(parameter));
-    if (param->has_grad || (same_type && same_shape))
-        return;
+    if (param->has_grad || (same_type && same_shape) || fsdp->plan->settings.cpu_offload)
+        return; /* an offloaded parameter's is on the host */
     gint32 placeholder =
         zp_fsdp_emit_make(&fsdp->emit, FSDP1_DEFAULT, ZP_CLASS_GRADIENT, ZP_ROLE_GRADIENT_TEMPORARY,
                           param->owned_elements * fsdp->plan->stored_bytes, parameter->parameter);

@@ -142,6 +142,19 @@ test_data_parallel(void)
 }
 
 static void
+test_offload(void)
+{
+    Fixture fixture;
+    fixture_init(&fixture);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(
+        apply(&fixture, ZP_FSDP_ACCELERATE, FSDP "  fsdp_offload_params: true\n", &error));
+    g_assert_cmpstr(fixture.base.job.runtime, ==, "fsdp1");
+    g_assert_true(fixture.settings.cpu_offload);
+    fixture_clear(&fixture);
+}
+
+static void
 test_refusals(void)
 {
     static const struct {
@@ -151,7 +164,6 @@ test_refusals(void)
     } cases[] = {
         {ZP_FSDP_ACCELERATE, FSDP "  fsdp_version: 7\n", ZP_FSDP_APPLY_ERROR_REFUSED},
         {ZP_FSDP_ACCELERATE, "distributed_type: MEGATRON_LM\n", ZP_FSDP_APPLY_ERROR_UNSUPPORTED},
-        {ZP_FSDP_ACCELERATE, FSDP "  fsdp_offload_params: true\n", ZP_FSDP_APPLY_ERROR_UNSUPPORTED},
         {ZP_FSDP_TORCHTITAN, "[parallelism]\ndata_parallel_shard_degree = 3\n",
          ZP_FSDP_APPLY_ERROR_UNSUPPORTED},
     };
@@ -197,6 +209,7 @@ main(int argc, char **argv)
     g_test_add_func("/apply/peaks", test_peaks);
     g_test_add_func("/apply/titan", test_titan);
     g_test_add_func("/apply/data_parallel", test_data_parallel);
+    g_test_add_func("/apply/offload", test_offload);
     g_test_add_func("/apply/refusals", test_refusals);
     g_test_add_func("/apply/deepspeed", test_deepspeed);
     return g_test_run();
