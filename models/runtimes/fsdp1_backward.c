@@ -257,7 +257,13 @@ fsdp1_backward(Fsdp1 *fsdp)
         run_ready_views(fsdp, fsdp->call_order[s]);
         call_backward(fsdp, s);
     }
+    /* A leaf's gradient goes before all else; that of a cast of the input, which is older than all
+     * views, after. */
+    gboolean casts = fsdp->plan->param_bytes != 0;
+    if (!casts)
+        run_input_hooks(fsdp);
     run_ready_views(fsdp, -1);
-    run_input_hooks(fsdp);
+    if (casts)
+        run_input_hooks(fsdp);
     final_callback(fsdp);
 }
