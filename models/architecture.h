@@ -1,7 +1,7 @@
 /* A transformer described by its dimensions, and the model built from it.
  *
  * What two models of the same family do differently is a field here, never an `if` on a name;
- * families only choose defaults (catalog/families). */
+ * families only choose defaults (models/catalog/families.txt). */
 #pragma once
 
 #include "models/activation.h"
