@@ -95,12 +95,6 @@ gboolean zp_scenario_state_give_in(ZpScenarioLayer *layer, const ZpSchemaKey *ke
 gboolean zp_scenario_state_resolve(ZpScenario *scenario, const ZpScenario *base,
                                    ZpScenarioProblems *problems);
 
-static inline const ZpScenarioEffective *
-zp_scenario_state_get(const ZpScenarioState *state, ZpSchemaId id)
-{
-    return &state->effective[id];
-}
-
 static inline gint64
 zp_scenario_state_integer(const ZpScenarioState *state, ZpSchemaId id)
 {
