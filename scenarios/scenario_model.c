@@ -168,7 +168,9 @@ same_model(const ZpScenarioResolve *resolve)
             (a->present != b->present || !zp_schema_value_equal(key, &a->value, &b->value)))
             return FALSE;
     }
-    return TRUE;
+    /* The same name may be of another file. */
+    return resolve->base->state->settings[ZP_KEY_CONFIG].by_hand ==
+           resolve->state->settings[ZP_KEY_CONFIG].by_hand;
 }
 
 static ZpScenarioError

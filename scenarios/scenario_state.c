@@ -108,8 +108,8 @@ read_setting(ZpScenarioSetting *setting, const ZpSchemaKey *key, const char *tex
     if (!zp_schema_parse(key, text, &value, error))
         return FALSE;
     clear_setting(setting);
-    *setting = (ZpScenarioSetting){
-        .given = TRUE, .value = value, .origin = g_ref_string_new(origin)};
+    *setting =
+        (ZpScenarioSetting){.given = TRUE, .value = value, .origin = g_ref_string_new(origin)};
     return TRUE;
 }
 
