@@ -71,6 +71,13 @@ typedef struct {
     gboolean qk_norm;
     gboolean soft_cap; /* eager: tanh over the scores */
     gboolean dropout, attention_dropout;
+    /* torch.compile of the block, its checkpoint inside: chains of elementwise operators and of
+     * reductions are kernels that allocate their ends, what a chain makes is made again where
+     * backward needs it unless a product or attention reads it, and a selective policy keeps only
+     * what backward reads.  Norms are one kernel whatever `norm` says, but for the one that ends the
+     * stack (zp_activation_norm_part()), which is no part of a block.  What is kept is not written
+     * over.  Llama blocks with an attention kernel, no autocast. */
+    gboolean compiled;
     gboolean cpu_kernels; /* CPU operators: noise dropout, statistics of the input's dtype */
     /* Counts in backward every tensor of a parameter's shape as a gradient of one, as the program
      * did that measured the reference cases; by default only what becomes one. */
@@ -104,6 +111,10 @@ typedef struct {
     ZpBlockRegime regime;
     gboolean keep_logits; /* the caller holds them through backward */
     gboolean soft_cap, label_smoothing;
+    /* torch.compile of the loss's function, all behind the head but the cast of
+     * ZP_LOSS_FLOAT_REBIND, which is the model's: it keeps the logits as they come and writes their
+     * gradient alone.  In chunks: of each chunk's loss. */
+    gboolean compiled;
     gboolean without_norm; /* what comes in is the final norm's output */
     int chunks;
     gint64 batch, tokens, hidden, vocabulary;

@@ -38,6 +38,8 @@ cross_entropy(const ZpProgram *program, const ZpActivationLoss *loss, ZpTensor *
               ZpTensor *target)
 {
     ZpTrace *trace = program->trace;
+    if (loss->compiled)
+        return zp_fused_cross_entropy(trace, logits, target);
     gint64 width = loss->vocabulary;
     gint64 count = logits && !trace->stopped ? zp_shape_elements(&logits->shape) / width : 1;
     g_autoptr(ZpTensor) rows = zp_reshape(trace, logits, 2, (gint64[]){count, width});
@@ -105,7 +107,8 @@ loss_of_whole(const ZpProgram *program, const ZpActivationLoss *loss, ZpTensor *
 {
     ZpTrace *trace = program->trace;
     g_autoptr(ZpTensor) wide = NULL;
-    switch (loss->kind) {
+    gboolean in_kernel = loss->compiled && loss->kind != ZP_LOSS_FLOAT_REBIND;
+    switch (in_kernel ? ZP_LOSS_RAW : loss->kind) {
     case ZP_LOSS_FLOAT: {
         wide = zp_to(trace, *logits, 4);
         g_autoptr(ZpTensor) target = padded_labels(program, loss);
@@ -139,7 +142,8 @@ loss_of_chunk(ZpTrace *trace, ZpTensor *chunk, gconstpointer data)
         g_autoptr(ZpTensor) input = zp_program_cast(&program, chunk);
         logits = zp_linear(trace, input, head->matrix, NULL);
     }
-    rebind(&logits, zp_to(trace, logits, 4));
+    if (!head->loss->compiled)
+        rebind(&logits, zp_to(trace, logits, 4));
     return cross_entropy(&program, head->loss, logits, target);
 }
 

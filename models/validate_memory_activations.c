@@ -21,17 +21,22 @@ is_megatron(const ZpValidateRecord *row)
     return zp_validate_record_has(row, "source", "megatron");
 }
 
-/* Compiled programs run norms as one kernel; others write them out. */
+static gboolean
+is_compiled(const ZpValidateRecord *row)
+{
+    return g_str_has_prefix(zp_validate_record_text(row, "compile"), "y");
+}
+
 static ZpActivationBlock
 describe_block(const ZpValidateRecord *row, const ZpJob *job, gboolean gated)
 {
     const ZpModel *model = job->model;
-    gboolean compiled = g_str_has_prefix(zp_validate_record_text(row, "compile"), "y");
     gboolean eager = zp_validate_memory_is_eager(row);
     gint64 tensor = zp_parallel_tensor(&job->world.parallel);
     return (ZpActivationBlock){
         .family = gated ? ZP_BLOCK_LLAMA : ZP_BLOCK_GPT2,
-        .norm = compiled || !gated ? ZP_NORM_FUSED : ZP_NORM_EAGER,
+        .norm = gated ? ZP_NORM_EAGER : ZP_NORM_FUSED,
+        .compiled = is_compiled(row),
         .attention = eager                             ? ZP_BLOCK_EAGER
                      : model->heads != model->kv_heads ? ZP_BLOCK_FLASH_REPEATED
                                                        : ZP_BLOCK_FLASH,
