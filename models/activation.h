@@ -99,8 +99,8 @@ typedef struct {
 typedef enum {
     ZP_LOSS_RAW,          /* logits in the dtype of the products go straight into the loss */
     ZP_LOSS_FLOAT,        /* logits.float(), the 16-bit logits still named; labels shifted */
-    ZP_LOSS_FLOAT_REBIND, /* logits.float() under the same name */
-    ZP_LOSS_SHIFT_FLOAT,  /* fp32, then a shifted copy of the logits */
+    ZP_LOSS_FLOAT_REBIND, /* logits.float() under the same name, by the model: it returns fp32 */
+    ZP_LOSS_SHIFT_FLOAT,  /* the same, then a shifted copy of the logits */
     ZP_LOSS_SHIFT_16,     /* a shifted copy, then fp32 */
     ZP_LOSS_CHUNKS,
     ZP_LOSS_CHUNKS_CHECKPOINTED,
@@ -109,11 +109,11 @@ typedef enum {
 typedef struct {
     ZpLossKind kind;
     ZpBlockRegime regime;
-    gboolean keep_logits; /* the caller holds them through backward */
+    gboolean keep_logits; /* the caller holds what the model returns through backward */
     gboolean soft_cap, label_smoothing;
-    /* torch.compile of the loss's function, all behind the head but the cast of
-     * ZP_LOSS_FLOAT_REBIND, which is the model's: it keeps the logits as they come and writes their
-     * gradient alone.  In chunks: of each chunk's loss. */
+    /* torch.compile of the loss's function, casts and shifts behind the model included: it keeps
+     * the logits as the model returns them and writes their gradient alone.  In chunks: of each
+     * chunk's loss. */
     gboolean compiled;
     gboolean without_norm; /* what comes in is the final norm's output */
     int chunks;

@@ -60,18 +60,21 @@ describe_block(const ZpValidateRecord *row, const ZpJob *job, gboolean gated)
     };
 }
 
-/* torchtitan and torchtune cast the logits to fp32 at the loss; Hugging Face's Llama (of the
- * programs on it) in the model, and then shifts a copy of them. */
+/* Hugging Face's Llama casts the logits to fp32 in the model and then shifts a copy of them;
+ * torchtitan's (models/llama/model.py, Transformer.forward) did the former until its PR #391 (June
+ * 2024), whose loss casts what it is given and drops it before backward. */
 static ZpActivationLoss
 describe_loss(const ZpValidateRecord *row, const ZpJob *job)
 {
     gboolean hugging = zp_validate_record_has(row, "source", "dlrover") ||
                        zp_validate_record_has(row, "source", "huggingface");
+    gboolean early = zp_validate_record_has(row, "source", "pr#165");
     return (ZpActivationLoss){
-        .kind = hugging ? ZP_LOSS_SHIFT_FLOAT : ZP_LOSS_FLOAT,
+        .kind = hugging ? ZP_LOSS_SHIFT_FLOAT
+                : early ? ZP_LOSS_FLOAT_REBIND
+                        : ZP_LOSS_FLOAT,
         .regime = regime_of(row, job),
-        /* released before backward since torchtitan's PR #391 (June 2024) */
-        .keep_logits = zp_validate_record_has(row, "source", "pr#165"),
+        .keep_logits = early,
         .batch = job->training.micro_batch,
         .tokens = job->training.sequence,
         .hidden = job->model->hidden,
