@@ -46,6 +46,7 @@ typedef struct {
     gboolean autocast;
     ZpAttentionImpl attention;
     ZpTrait fused_norms; /* RMS norms as one kernel; default: written out (LayerNorm is one) */
+    gboolean fused_rotary; /* rotary embedding as one kernel; counts in time alone */
     ZpTrait dropout, attention_dropout; /* default: the configuration's */
     ZpTrait grouped_experts;            /* one product for all (default), or expert by expert */
     gint32 loss;                        /* ZP_ARCHITECTURE_LOSS(kind); 0: the family's own */

@@ -18,7 +18,8 @@ static void
 cost_stream(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpModelLayer *layer)
 {
     gint64 b = traits->number_bytes;
-    layer->traffic_bytes_per_token += facts->norms_width * (traits->layer_norm ? 2 * b : 21 * b);
+    gboolean fused = traits->layer_norm || traits->norm == ZP_NORM_FUSED;
+    layer->traffic_bytes_per_token += facts->norms_width * (fused ? 2 * b : 21 * b);
     if (layer->kind != ZP_LAYER_NORM)
         layer->traffic_bytes_per_token += 3 * b * facts->residual_width;
     layer->stream_traffic_bytes_per_token = layer->traffic_bytes_per_token;
@@ -35,7 +36,7 @@ cost_attention(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpM
     layer->traffic_bytes_per_token +=
         2 * b * (query + key + value + out) + 2 * b * facts->residual_width;
     if (traits->rotary)
-        layer->traffic_bytes_per_token += 37 * b * (query + key) / 2;
+        layer->traffic_bytes_per_token += (traits->fused_rotary ? 4 : 37) * b * (query + key) / 2;
 }
 
 static void

@@ -110,6 +110,7 @@ zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *op
         .qk_norm = holds(symbols, "qk_norm"),
         .causal = options->causal,
         .rotary = !holds(symbols, "positions"),
+        .fused_rotary = options->fused_rotary,
         .gated = gated,
         .parallel =
             zp_symbols_is_set(symbols, "parallel") ? holds(symbols, "parallel") : norms == 1,

@@ -15,7 +15,7 @@ typedef struct {
     gint64 norms;     /* in a block */
     ZpBlockAttention attention;
     gboolean softmax_fp32, soft_cap, qk_norm;
-    gboolean causal, rotary, gated, parallel, post_norm, t5;
+    gboolean causal, rotary, fused_rotary, gated, parallel, post_norm, t5;
     gboolean dropout, attention_dropout, embedding_dropout;
     ZpBlockActivation activation;
     ZpBlockExperts experts;

@@ -70,6 +70,13 @@ is_eager(const Row *row)
     return has(row, "attn_impl", "eager") || has(row, "gpu", "v100") || early;
 }
 
+/* Compilers fuse norms and the rotary embedding; what else does the table does not say. */
+static gboolean
+is_fused(const Row *row)
+{
+    return g_str_has_prefix(text(row, "compile"), "y");
+}
+
 static ZpModel *
 build_shape(const ZpValidateJob *self, const Row *row, gboolean gated, GError **error)
 {
@@ -95,6 +102,8 @@ build_shape(const ZpValidateJob *self, const Row *row, gboolean gated, GError **
     ZpArchitectureOptions options = {
         .compute = ZP_DTYPE_BF16,
         .attention = is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
+        .fused_norms = is_fused(row) ? ZP_TRAIT_YES : ZP_TRAIT_NO,
+        .fused_rotary = is_fused(row),
         .causal = TRUE,
         .tensor_parallel = parallel->tensor,
         .sequence_parallel = parallel->sequence,

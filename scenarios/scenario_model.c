@@ -15,6 +15,7 @@ options_of(const ZpScenarioState *state)
         .autocast = (gboolean)zp_scenario_state_integer(state, ZP_KEY_AUTOCAST),
         .attention = (ZpAttentionImpl)zp_scenario_state_integer(state, ZP_KEY_ATTENTION),
         .fused_norms = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_NORM_KERNEL),
+        .fused_rotary = (gboolean)zp_scenario_state_integer(state, ZP_KEY_ROTARY_KERNEL),
         .dropout = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_DROPOUT),
         .attention_dropout = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_ATTENTION_DROPOUT),
         .grouped_experts = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_EXPERTS),

@@ -29,6 +29,11 @@ static const ZpSchemaChoice norm_kernels[] = {
     {"fused", ZP_TRAIT_YES, "one kernel (torch.nn.RMSNorm, Liger, apex)"},
     {0},
 };
+static const ZpSchemaChoice rotary_kernels[] = {
+    {"written_out", FALSE, "in the framework's operators, as transformers does"},
+    {"fused", TRUE, "one kernel (flash-attn, Liger, Megatron-LM)"},
+    {0},
+};
 static const ZpSchemaChoice traits[] = {
     {"default", ZP_TRAIT_DEFAULT, "as config.json has it, else as its configuration class does"},
     {"no", ZP_TRAIT_NO, "no"},

@@ -93,6 +93,8 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("Implementation of attention", "flash")),
     ROW(NORM_KERNEL, "model", "norm_kernel", ENUM(norm_kernels), BY("default"), SHAPES,
         MEANS("How RMS norms are computed (LayerNorm is one kernel)", "fused")),
+    ROW(ROTARY_KERNEL, "model", "rotary_kernel", ENUM(rotary_kernels), BY("written_out"), SHAPES,
+        MEANS("How the rotary embedding is computed: counts in time", "fused")),
     ROW(DROPOUT, "model", "dropout", ENUM(traits), BY("default"), SHAPES,
         MEANS("Masks after embedding, attention and MLP are kept", "no")),
     ROW(ATTENTION_DROPOUT, "model", "attention_dropout", ENUM(traits), BY("default"), SHAPES,
