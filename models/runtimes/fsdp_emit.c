@@ -210,18 +210,35 @@ zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step)
     }
 }
 
+static void
+backward_layer(ZpFsdpEmit *emit, gint32 l)
+{
+    const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+    const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
+    gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
+    launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer), 2.0);
+    zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
+    communicate(emit, layer, ZP_KIND_BACKWARD);
+}
+
+/* A layer's kernels come with the last of its steps, but a head's with the first: the loss has let
+ * go of its temporaries when the gradient of the head's weight is made. */
 void
 zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
 {
     if (emit->job == NULL)
         return;
-    for (gint32 l = step->first_layer + step->n_layers - 1; l >= step->first_layer; l--) {
-        const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
-        const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
-        gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
-        launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer), 2.0);
-        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
-        communicate(emit, layer, ZP_KIND_BACKWARD);
+    gint32 first = step->first_layer;
+    if (step->n_layers == 0 && !emit->head_done &&
+        zp_model_layer(emit->job->model, first)->kind == ZP_LAYER_HEAD) {
+        backward_layer(emit, first);
+        emit->head_done = TRUE;
+    }
+    for (gint32 l = first + step->n_layers - 1; l >= first; l--) {
+        if (emit->head_done && zp_model_layer(emit->job->model, l)->kind == ZP_LAYER_HEAD)
+            emit->head_done = FALSE;
+        else
+            backward_layer(emit, l);
     }
 }
 

@@ -25,6 +25,7 @@ typedef struct {
     gint32 *kept;            /* by layer: activations (a head's: logits) kept for backward */
     gint32 *recomputed;      /* by layer */
     gboolean *region_done;   /* by region: recomputed in this backward */
+    gboolean head_done;      /* a head's backward ran, its layer's step is still to come */
 } ZpFsdpEmit;
 
 /* Declares links, groups and units, takes scratch memory. */
