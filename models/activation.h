@@ -237,6 +237,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpActivationScript, zp_activation_script_free)
  * the recomputation that it asks for, and those events count to the recomputation's first part. */
 guint zp_activation_script_end(const ZpActivationScript *script, ZpActivationPass pass, int part);
 
+/* Appends a loss's storages to ZpModelEvents, the norm's output among them, where it is kept; the
+ * gradient of that is what is left. */
+void zp_activation_loss_events(const ZpActivationLoss *loss, gboolean one_sequence, GArray *events);
+
 typedef enum { ZP_ACTIVATION_ERROR_SIZE } ZpActivationError;
 #define ZP_ACTIVATION_ERROR (zp_activation_error_quark())
 GQuark zp_activation_error_quark(void);

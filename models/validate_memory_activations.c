@@ -100,8 +100,10 @@ zp_validate_memory_activations(const ZpValidateRecord *row, ZpModel *model, cons
         ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
         part = layer->block == before ? part + 1 : 0;
         before = layer->block;
-        if (layer->kind == ZP_LAYER_HEAD)
+        if (layer->kind == ZP_LAYER_HEAD) {
             layer->activation = zp_model_add_activation(model, &end);
+            zp_activation_loss_events(&loss, loss.batch == 1, model->head_events);
+        }
         if (layer->block == ZP_MODEL_NONE)
             continue;
         g_assert(part < parts.n_parts);
