@@ -70,6 +70,7 @@ struct _ZpFsdp {
     /* ddp */
     gint64 bucket_cap_bytes; /* 0: bucket_cap_mb=None, that is 25 MiB with a first one of 1 MiB */
     gboolean gradient_as_bucket_view;
+    gboolean unwrapped; /* a program of one rank without DistributedDataParallel: no reducer */
 };
 
 /* PyTorch's defaults. */

@@ -60,19 +60,30 @@ describe_block(const ZpValidateRecord *row, const ZpJob *job, gboolean gated)
     };
 }
 
+/* torchtune's losses (modules/loss/ce_chunked_output_loss.py): the head's products are made in
+ * chunks too. */
+#define TORCHTUNE_CHUNKS 8
+
 /* Hugging Face's Llama casts the logits to fp32 in the model and then shifts a copy of them;
- * torchtitan's (models/llama/model.py, Transformer.forward) did the former until its PR #391 (June
- * 2024), whose loss casts what it is given and drops it before backward. */
+ * torchtune's (modules/transformer.py, TransformerDecoder.forward) does the former, unless the loss
+ * is in chunks, and compiles the loss with the blocks; torchtitan's (models/llama/model.py,
+ * Transformer.forward) did so until its PR #391 (June 2024), whose loss casts what it is given and
+ * drops it before backward, and is not compiled ("causes CUDA errors" in its train.py). */
 static ZpActivationLoss
 describe_loss(const ZpValidateRecord *row, const ZpJob *job)
 {
     gboolean hugging = zp_validate_record_has(row, "source", "dlrover") ||
                        zp_validate_record_has(row, "source", "huggingface");
     gboolean early = zp_validate_record_has(row, "source", "pr#165");
+    gboolean tune = zp_validate_record_has(row, "source", "torchtune");
+    gboolean chunks = zp_validate_memory_is_after(row, "chunked cross entropy");
     return (ZpActivationLoss){
-        .kind = hugging ? ZP_LOSS_SHIFT_FLOAT
-                : early ? ZP_LOSS_FLOAT_REBIND
-                        : ZP_LOSS_FLOAT,
+        .kind = hugging         ? ZP_LOSS_SHIFT_FLOAT
+                : chunks        ? ZP_LOSS_CHUNKS
+                : early || tune ? ZP_LOSS_FLOAT_REBIND
+                                : ZP_LOSS_FLOAT,
+        .chunks = TORCHTUNE_CHUNKS,
+        .compiled = tune && is_compiled(row),
         .regime = regime_of(row, job),
         .keep_logits = early,
         .batch = job->training.micro_batch,

@@ -131,7 +131,9 @@ write_prologue(Ddp *ddp)
         zp_fsdp_emit_make(emit, DDP_DEFAULT, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
                           ddp_parameter_bytes(ddp, (gint32)p), parameter->parameter);
     }
-    if (ddp->plan->settings.first_step)
+    if (ddp->plan->settings.unwrapped)
+        ddp->rebuilt = TRUE;
+    else if (ddp->plan->settings.first_step)
         ddp_make_first_bucket(ddp);
     else
         ddp_rebuild_buckets(ddp);

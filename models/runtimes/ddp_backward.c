@@ -70,7 +70,7 @@ static void
 mark_ready(Ddp *ddp, gint32 p)
 {
     DdpParam *param = &ddp->params[p];
-    if (!ddp->micro_batch->sync)
+    if (!ddp->micro_batch->sync || ddp->plan->settings.unwrapped)
         return;
     DdpBucket *bucket = &g_array_index(ddp->buckets, DdpBucket, (guint)param->bucket);
     if (bucket->missing == bucket->n)
@@ -156,7 +156,7 @@ ddp_backward(Ddp *ddp)
         zp_fsdp_emit_tag(&ddp->emit, step->unit);
         zp_fsdp_emit_release(&ddp->emit, step);
     }
-    if (!ddp->micro_batch->sync)
+    if (!ddp->micro_batch->sync || ddp->plan->settings.unwrapped)
         return;
     /* finalize_backward: all works are waited for at the end. */
     zp_fsdp_emit_tag(&ddp->emit, ZP_FSDP_NONE);
