@@ -53,6 +53,12 @@ zp_activation_check(const ZpActivationBlock *block, GError **error)
         problem = "batch x tokens x chosen_experts is not a multiple of expert_count";
     else if (mixture && block->sequence_parallel && ways > 1)
         problem = "sequence_parallel does not apply to a mixture of experts";
+    else if (block->compiled && block->family != ZP_BLOCK_LLAMA)
+        problem = "compiled is known for Llama's blocks alone";
+    else if (block->compiled && block->attention == ZP_BLOCK_EAGER)
+        problem = "compiled is not known for attention that is written out";
+    else if (block->compiled && block->regime == ZP_REGIME_AMP)
+        problem = "compiled is not known under autocast";
     if (!problem)
         return TRUE;
     g_set_error_literal(error, ZP_ACTIVATION_ERROR, ZP_ACTIVATION_ERROR_SIZE, problem);

@@ -117,6 +117,13 @@ zp_model_policy_bytes(const ZpModelActivation *activation, int policy, gint64 se
                                                        : &activation->policies[policy];
 }
 
+/* A storage of the head's comes to life or dies: those of forward, then those of backward. */
+typedef struct {
+    gint32 storage; /* from 0 */
+    gboolean backward, frees;
+    ZpModelBytes bytes; /* of the storage, either way */
+} ZpModelEvent;
+
 /* Costs are integers per token (t = micro_batch x sequence tokens) and per pair
  * (micro_batch x sequence^2), forward, per rank.  Bytes are for the compute dtype the model was
  * built with. */
@@ -146,6 +153,9 @@ typedef struct {
     GArray *modules;    /* ZpModelModule, pre-order; may be empty for hand-spelt models */
     GArray *layers;     /* ZpModelLayer, forward order */
     GArray *activations; /* ZpModelActivation, one for each kind of layer */
+    /* ZpModelEvent: the storages of which the head's activation tells the sums, for allocators; empty
+     * where nobody stated them. */
+    GArray *head_events;
     gint32 n_blocks;
     gint64 n_elements; /* unique parameters */
     gint64 n_trainable_elements;
