@@ -140,6 +140,7 @@ typedef struct {
     gint64 stream_traffic_bytes_per_token; /* of it by norms and the residual stream */
     gboolean tensor_cut; /* the layer's matrices are cut among tensor parallel ranks */
     gint64 selective_flops_per_token, selective_flops_per_pair; /* recomputed under selective */
+    gboolean runs_again;     /* forward, inside its backward: a loss in checkpointed chunks */
     gboolean selective_last; /* the layer's last product is part of them */
     gint32
         activation; /* what it holds: index into the model's activations (alike layers share one),
@@ -153,8 +154,8 @@ typedef struct {
     GArray *modules;    /* ZpModelModule, pre-order; may be empty for hand-spelt models */
     GArray *layers;     /* ZpModelLayer, forward order */
     GArray *activations; /* ZpModelActivation, one for each kind of layer */
-    /* ZpModelEvent: the storages of which the head's activation tells the sums, for allocators; empty
-     * where nobody stated them. */
+    /* ZpModelEvent: the storages of which the head's activation tells the sums, for allocators;
+     * empty where nobody stated them. */
     GArray *head_events;
     gint32 n_blocks;
     gint64 n_elements; /* unique parameters */
@@ -166,6 +167,13 @@ typedef struct {
     gint64 hidden, ffn, heads, kv_heads, head_size, vocabulary;
     const char *family; /* "llama", "gpt2", "hand-spelt", "total" ... */
 } ZpModel;
+
+/* Forward-equivalents of a layer's backward. */
+static inline double
+zp_model_backward_passes(const ZpModelLayer *layer)
+{
+    return layer->runs_again ? 3.0 : 2.0;
+}
 
 ZpModel *zp_model_new(const char *name);
 void zp_model_free(ZpModel *model);

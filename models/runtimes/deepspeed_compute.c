@@ -258,7 +258,12 @@ zp_ds_compute_backward(ZpDsCompute *self, gint32 module)
         make(self, ended, &self->layers[ended].beside, ZP_ROLE_TEMPORARY,
              zp_layer_bytes_get(&self->bytes, ended)->backward_bytes);
     }
-    launch(self, &self->modules[module], ZP_KIND_BACKWARD, 2.0);
+    const ZpDsModuleCost *cost = &self->modules[module];
+    const ZpModel *model = self->ds->job->model;
+    launch(self, cost, ZP_KIND_BACKWARD,
+           cost->layer == ZP_MODEL_NONE
+               ? 2.0
+               : zp_model_backward_passes(zp_model_layer(model, cost->layer)));
     if (started != ZP_MODEL_NONE) {
         communicate(self, started, ZP_KIND_BACKWARD);
         end_pass(self, started);

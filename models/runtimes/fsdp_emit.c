@@ -233,7 +233,8 @@ backward_layer(ZpFsdpEmit *emit, gint32 l)
         zp_fsdp_emit_head_backward(emit);
     else
         beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
-    launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer), 2.0);
+    launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer),
+                 zp_model_backward_passes(layer));
     zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
     communicate(emit, layer, ZP_KIND_BACKWARD);
 }
