@@ -259,11 +259,10 @@ zp_ds_compute_backward(ZpDsCompute *self, gint32 module)
              zp_layer_bytes_get(&self->bytes, ended)->backward_bytes);
     }
     const ZpDsModuleCost *cost = &self->modules[module];
-    const ZpModel *model = self->ds->job->model;
+    gboolean costs = cost->share > 0.0 && self->n_layers > 0;
     launch(self, cost, ZP_KIND_BACKWARD,
-           cost->layer == ZP_MODEL_NONE
-               ? 2.0
-               : zp_model_backward_passes(zp_model_layer(model, cost->layer)));
+           costs ? zp_model_backward_passes(zp_model_layer(self->ds->job->model, cost->layer))
+                 : 2.0);
     if (started != ZP_MODEL_NONE) {
         communicate(self, started, ZP_KIND_BACKWARD);
         end_pass(self, started);
