@@ -50,8 +50,8 @@ zp_fused_rotate(ZpTrace *trace, ZpTensor *a)
 
 enum { PRODUCT_COMES_AGAIN };
 
-/* Both gradients come from one kernel; if the forward was run again for them, the product that the
- * next weight's gradient needs comes from it as well. */
+/* Both gradients come from one kernel; in a checkpointed region the product that the next weight's
+ * gradient needs is made again by it as well. */
 static void
 gate_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
 {
@@ -73,7 +73,7 @@ zp_fused_gate(ZpTrace *trace, ZpTensor *gate, ZpTensor *up)
         return zp_operation_end(&operation, NULL);
     g_assert(gate && up);
     if (operation.node)
-        operation.node->number[PRODUCT_COMES_AGAIN] = trace->recomputing;
+        operation.node->number[PRODUCT_COMES_AGAIN] = trace->frame != NULL;
     zp_operation_save(&operation, gate);
     zp_operation_save(&operation, up);
     if (trace->stopped)
