@@ -74,9 +74,9 @@ typedef struct {
     /* torch.compile of the block, its checkpoint inside: chains of elementwise operators and of
      * reductions are kernels that allocate their ends, what a chain makes is made again where
      * backward needs it unless a product or attention reads it, and a selective policy keeps only
-     * what backward reads.  Norms are one kernel whatever `norm` says, but for the one that ends the
-     * stack (zp_activation_norm_part()), which is no part of a block.  What is kept is not written
-     * over.  Llama blocks with an attention kernel, no autocast. */
+     * what backward reads.  Norms are one kernel whatever `norm` says, but for the one that ends
+     * the stack (zp_activation_norm_part()), which is no part of a block.  What is kept is not
+     * written over.  Llama blocks with an attention kernel, no autocast. */
     gboolean compiled;
     gboolean cpu_kernels; /* CPU operators: noise dropout, statistics of the input's dtype */
     /* Counts in backward every tensor of a parameter's shape as a gradient of one, as the program

@@ -152,8 +152,8 @@ typedef struct {
     GArray *modules;    /* ZpModelModule, pre-order; may be empty for hand-spelt models */
     GArray *layers;     /* ZpModelLayer, forward order */
     GArray *activations; /* ZpModelActivation, one for each kind of layer */
-    /* ZpModelEvent: the storages of which the head's activation tells the sums, for allocators; empty
-     * where nobody stated them. */
+    /* ZpModelEvent: the storages of which the head's activation tells the sums, for allocators;
+     * empty where nobody stated them. */
     GArray *head_events;
     gint32 n_blocks;
     gint64 n_elements; /* unique parameters */

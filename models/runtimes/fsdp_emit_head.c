@@ -45,8 +45,8 @@ replay(ZpFsdpEmit *emit, guint index)
     const ZpTraining *training = &emit->job->training;
     gint64 bytes = zp_layer_bytes_weigh(&event->bytes, training->micro_batch, training->sequence);
     ZpRole role = is_temporary(events, index) ? ZP_ROLE_TEMPORARY : ZP_ROLE_NONE;
-    *buffer = zp_fsdp_emit_make(emit, ZP_FSDP_STREAM_DEFAULT, ZP_CLASS_LOGITS, role, bytes,
-                                ZP_FSDP_NONE);
+    *buffer =
+        zp_fsdp_emit_make(emit, ZP_FSDP_STREAM_DEFAULT, ZP_CLASS_LOGITS, role, bytes, ZP_FSDP_NONE);
 }
 
 void
