@@ -57,10 +57,11 @@ gate_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **re
 {
     ZpOperation operation;
     zp_operation_begin(&operation, trace, "fused_gate_backward", NULL, 1, grads);
-    g_autoptr(ZpTensor) product =
+    ZpTensor *product =
         node->number[PRODUCT_COMES_AGAIN] ? gradient_like_input(&operation, node, 0) : NULL;
     for (int i = 0; i < 2; i++)
         results[i] = gradient_like_input(&operation, node, i);
+    zp_tensor_unref(product);
     zp_operation_end(&operation, NULL);
 }
 

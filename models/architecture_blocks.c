@@ -207,7 +207,8 @@ recomputed_experts(const ZpActivationBlock *block, gboolean every_second, int be
     ZpBlockRecomputed share = {.of = router + 3 * each};
     gboolean skipped = every_second && before % 2 == 1;
     share.products = skipped ? router : 0;
-    if (block->experts == ZP_EXPERTS_GROUPED)
+    share.last = block->experts == ZP_EXPERTS_GROUPED;
+    if (share.last)
         share.products += 3 * each;
     else if (every_second) /* three a time: each place is even every second expert */
         share.products += 3 * each / 2;
@@ -228,8 +229,8 @@ recomputed_products(const ZpActivationBlock *block, ZpBlockPart part, gboolean e
     int count = list_products(block, part, sizes);
     for (int i = 0; i < count; i++) {
         share.of += sizes[i];
-        if (every_second && (before + i) % 2 == 1)
-            share.products += sizes[i];
+        share.last = every_second && (before + i) % 2 == 1;
+        share.products += share.last ? sizes[i] : 0;
     }
     return share;
 }
@@ -247,7 +248,7 @@ zp_block_recomputed(const ZpArchitectureTraits *traits, const ZpActivationBlock 
         share.core = eager;
         return share;
     case ZP_SELECTIVE_ATTENTION:
-        return (ZpBlockRecomputed){.products = 1, .of = 1, .core = eager};
+        return (ZpBlockRecomputed){.products = 1, .of = 1, .core = eager, .last = TRUE};
     case ZP_SELECTIVE_PRODUCTS:
     case ZP_SELECTIVE_PRODUCTS_AND_ATTENTION:
     case ZP_SELECTIVE_EVERY_SECOND_PRODUCT:

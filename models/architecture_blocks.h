@@ -43,6 +43,7 @@ ZpClosedLayer zp_block_closed(const ZpActivationBlock *block, ZpBlockPart part,
 typedef struct {
     gint64 products, of; /* products / of */
     gboolean core;
+    gboolean last; /* the part's last product is among them */
 } ZpBlockRecomputed;
 ZpBlockRecomputed zp_block_recomputed(const ZpArchitectureTraits *traits,
                                       const ZpActivationBlock *block, ZpBlockPart part);

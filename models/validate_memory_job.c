@@ -183,6 +183,7 @@ fill_strategy(ZpValidateMemoryJob *self, const ZpValidateRecord *row, GError **e
     self->fsdp.zero_grad_after_forward = zp_validate_record_has(row, "source", "pytorch-lightning");
     if (!zp_validate_record_has(row, "optimizer", "foreach"))
         self->fsdp.optimizer = ZP_FSDP_OPTIMIZER_FUSED;
+    self->fsdp.wrap_trainable = zp_validate_record_has(row, "notes", "lora r=");
     job->fsdp = &self->fsdp;
     zp_deepspeed_init(&self->deepspeed);
     job->deepspeed = &self->deepspeed;

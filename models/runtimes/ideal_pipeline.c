@@ -61,7 +61,7 @@ static Waits
 find_waits(const Ideal *ideal, gint64 warmup)
 {
     const ZpJob *job = ideal->job;
-    gint32 pipeline = zp_parallel_pipeline(&job->world.parallel);
+    gint64 pipeline = zp_parallel_pipeline(&job->world.parallel);
     Stage own = time_stage(ideal, job->model, FALSE);
     Stage middle = time_stage(ideal, job->model, TRUE);
     Stage last = time_stage(ideal, job->last_stage, FALSE);
@@ -85,7 +85,8 @@ static void
 send(Ideal *ideal, ZpPhase phase, ZpTime waiting_ps)
 {
     zp_tape_tag(ideal->tape, (guint8)phase, ideal->micro_batch, ZP_TAPE_NONE);
-    zp_parallel_send(ideal->job, ideal->tape, IDEAL_COMPUTE, waiting_ps);
+    zp_parallel_wait(ideal->tape, IDEAL_COMPUTE, waiting_ps);
+    zp_parallel_send(ideal->job, ideal->tape, IDEAL_COMPUTE);
 }
 
 static void
