@@ -143,26 +143,6 @@ gboolean zp_activation_check(const ZpActivationBlock *block, GError **error);
 ZpActivationBytes zp_activation_measure_block(const ZpActivationBlock *block);
 ZpActivationBytes zp_activation_measure_loss(const ZpActivationLoss *loss);
 
-/* One block or loss as costs of a layer: what stays is exact in tokens (t = b s) and pairs (b s^2);
- * transients are bytes at the description's sizes, since a peak is the largest of several forms.
- * The three policies are those of ZpModelLayer: nothing recomputed, the description's own policy,
- * the input alone.  All per rank. */
-typedef struct {
-    gint64 kept_bytes_per_token, kept_bytes_per_pair, kept_bytes;
-    gint64 selective_bytes_per_token, selective_bytes_per_pair, selective_bytes;
-    gint64 input_bytes_per_token;
-    /* Above what was live before and what the layer itself leaves; the output is part of it. */
-    gint64 forward_transient_bytes;
-    /* Above all that is kept; the gradient of the output is part of it. */
-    gint64 backward_transient_bytes;
-    /* The same under the description's policy; backward counts what is recomputed. */
-    gint64 selective_forward_transient_bytes, selective_backward_transient_bytes;
-} ZpActivationLayer;
-
-ZpActivationLayer zp_activation_layer(const ZpActivationBlock *block);
-/* Policies other than none do not apply: selective figures equal the others. */
-ZpActivationLayer zp_activation_loss_layer(const ZpActivationLoss *loss);
-
 /* The parts of a block that are layers of a model: attention with its norm and the addition to the
  * residual stream, a T5 decoder's cross-attention, the MLP likewise (parallel blocks: the MLP and
  * both additions).  The selective policy is the description's own; if that is ZP_KEEP_ALL, all is

@@ -50,17 +50,18 @@ zp_fused_rotate(ZpTrace *trace, ZpTensor *a)
 
 enum { PRODUCT_COMES_AGAIN };
 
-/* Both gradients come from one kernel; if the forward was run again for them, the product that the
- * next weight's gradient needs comes from it as well. */
+/* Both gradients come from one kernel; in a checkpointed region the product that the next weight's
+ * gradient needs is made again by it as well. */
 static void
 gate_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
 {
     ZpOperation operation;
     zp_operation_begin(&operation, trace, "fused_gate_backward", NULL, 1, grads);
-    g_autoptr(ZpTensor) product =
+    ZpTensor *product =
         node->number[PRODUCT_COMES_AGAIN] ? gradient_like_input(&operation, node, 0) : NULL;
     for (int i = 0; i < 2; i++)
         results[i] = gradient_like_input(&operation, node, i);
+    zp_tensor_unref(product);
     zp_operation_end(&operation, NULL);
 }
 
@@ -73,7 +74,7 @@ zp_fused_gate(ZpTrace *trace, ZpTensor *gate, ZpTensor *up)
         return zp_operation_end(&operation, NULL);
     g_assert(gate && up);
     if (operation.node)
-        operation.node->number[PRODUCT_COMES_AGAIN] = trace->recomputing;
+        operation.node->number[PRODUCT_COMES_AGAIN] = trace->frame != NULL;
     zp_operation_save(&operation, gate);
     zp_operation_save(&operation, up);
     if (trace->stopped)

@@ -85,7 +85,8 @@ describe_loss(const ZpValidateRecord *row, const ZpJob *job)
         .chunks = TORCHTUNE_CHUNKS,
         .compiled = tune && is_compiled(row),
         .regime = regime_of(row, job),
-        .keep_logits = early,
+        /* by the training loop, as "pred" and "outputs" */
+        .keep_logits = early || zp_validate_record_has(row, "source", "dlrover"),
         .batch = job->training.micro_batch,
         .tokens = job->training.sequence,
         .hidden = job->model->hidden,

@@ -27,7 +27,7 @@ typedef struct {
     gboolean *region_done;   /* by region: recomputed in this backward */
     gint32 n_head_storages;  /* of ZpModel.head_events; 0: the head's bytes are a buffer each */
     gint32 *head_storages;
-    gboolean head_done;      /* a head's backward ran, its layer's step is still to come */
+    gboolean head_done; /* a head's backward ran, its layer's step is still to come */
 } ZpFsdpEmit;
 
 /* Declares links, groups and units, takes scratch memory. */
