@@ -243,6 +243,7 @@ attach_block(Builder *builder, gint32 first)
         layer->selective_flops_per_token =
             (gint64)((__int128)layer->flops_per_token * share->products / share->of);
         layer->selective_flops_per_pair = share->core ? layer->flops_per_pair : 0;
+        layer->selective_last = share->last;
     }
     return end;
 }

@@ -200,52 +200,37 @@ list_products(const ZpActivationBlock *block, ZpBlockPart part, gint64 sizes[MAX
 
 /* The router is a product; each expert runs three, or all of them three batched ones. */
 static ZpBlockRecomputed
-recomputed_experts(const ZpActivationBlock *block, ZpSelective selective, int before)
+recomputed_experts(const ZpActivationBlock *block, gboolean every_second, int before)
 {
-    gboolean every_second = selective == ZP_SELECTIVE_EVERY_SECOND_PRODUCT;
     gint64 router = block->hidden * block->expert_count;
     gint64 each = block->hidden * block->ffn * block->chosen_experts;
     ZpBlockRecomputed share = {.of = router + 3 * each};
-    if (selective == ZP_SELECTIVE_ATTENTION)
-        return (ZpBlockRecomputed){.products = 1, .of = 1};
     gboolean skipped = every_second && before % 2 == 1;
     share.products = skipped ? router : 0;
-    if (block->experts == ZP_EXPERTS_GROUPED)
+    share.last = block->experts == ZP_EXPERTS_GROUPED;
+    if (share.last)
         share.products += 3 * each;
     else if (every_second) /* three a time: each place is even every second expert */
         share.products += 3 * each / 2;
     return share;
 }
 
-/* Recomputation stops before the block's last product where nothing behind it saves its output. */
-static gboolean
-stops_before_last(const ZpActivationBlock *block)
-{
-    gboolean normed = block->family == ZP_BLOCK_BERT || block->norm == ZP_NORM_PLUS_ONE;
-    gboolean dropped = block->dropout && block->family != ZP_BLOCK_LLAMA;
-    return !normed && !dropped && block->family != ZP_BLOCK_MOE;
-}
-
 static ZpBlockRecomputed
-recomputed_products(const ZpActivationBlock *block, ZpBlockPart part, ZpSelective selective)
+recomputed_products(const ZpActivationBlock *block, ZpBlockPart part, gboolean every_second)
 {
-    gboolean every_second = selective == ZP_SELECTIVE_EVERY_SECOND_PRODUCT;
     gint64 sizes[MAX_PRODUCTS] = {0};
     int before = 0;
     for (int p = ZP_PART_ATTENTION; p < (int)part; p++)
         if (p != ZP_PART_CROSS || block->family == ZP_BLOCK_T5_DECODER)
             before += list_products(block, (ZpBlockPart)p, sizes);
     if (part == ZP_PART_MLP && block->family == ZP_BLOCK_MOE)
-        return recomputed_experts(block, selective, before);
+        return recomputed_experts(block, every_second, before);
     ZpBlockRecomputed share = {0};
     int count = list_products(block, part, sizes);
     for (int i = 0; i < count; i++) {
-        gboolean again =
-            selective == ZP_SELECTIVE_ATTENTION || (every_second && (before + i) % 2 == 1);
-        gboolean last = part == ZP_PART_MLP && i == count - 1;
         share.of += sizes[i];
-        if (again && !(last && stops_before_last(block)))
-            share.products += sizes[i];
+        share.last = every_second && (before + i) % 2 == 1;
+        share.products += share.last ? sizes[i] : 0;
     }
     return share;
 }
@@ -263,10 +248,12 @@ zp_block_recomputed(const ZpArchitectureTraits *traits, const ZpActivationBlock 
         share.core = eager;
         return share;
     case ZP_SELECTIVE_ATTENTION:
+        return (ZpBlockRecomputed){.products = 1, .of = 1, .core = eager, .last = TRUE};
     case ZP_SELECTIVE_PRODUCTS:
     case ZP_SELECTIVE_PRODUCTS_AND_ATTENTION:
     case ZP_SELECTIVE_EVERY_SECOND_PRODUCT:
-        share = recomputed_products(block, part, traits->selective);
+        share = recomputed_products(block, part,
+                                    traits->selective == ZP_SELECTIVE_EVERY_SECOND_PRODUCT);
         share.core = eager || traits->selective == ZP_SELECTIVE_PRODUCTS;
         return share;
     }

@@ -39,11 +39,11 @@ ZpClosedLayer zp_block_closed(const ZpActivationBlock *block, ZpBlockPart part,
 
 /* Shares of a layer's FLOPs that the selective policy recomputes: of its products as a fraction,
  * and all of the attention core or none.  Products are taken in the order in which the described
- * block runs them; a mixture's experts in one batched product are never kept, and the block's last
- * product is not run again where nothing behind it saves its output (early stop). */
+ * block runs them; a mixture's experts in one batched product are never kept. */
 typedef struct {
     gint64 products, of; /* products / of */
     gboolean core;
+    gboolean last; /* the part's last product is among them */
 } ZpBlockRecomputed;
 ZpBlockRecomputed zp_block_recomputed(const ZpArchitectureTraits *traits,
                                       const ZpActivationBlock *block, ZpBlockPart part);

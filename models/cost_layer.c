@@ -197,6 +197,14 @@ ends_block(const ZpJob *job, const ZpModelLayer *layer)
            zp_model_layer(job->model, next)->block != layer->block;
 }
 
+/* The products that recomputation of a whole layer runs. */
+static int
+count_repeated(const ZpJob *job, const ZpModelLayer *layer, int count)
+{
+    return constants(job)->recompute_stops_early && count > 1 && ends_block(job, layer) ? count - 1
+                                                                                        : count;
+}
+
 static double
 share_of(gint64 part, gint64 whole)
 {
@@ -214,9 +222,12 @@ selective_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *pro
     const ZpModelBytes *back = &zp_model_activation(job->model, layer->activation)
                                     ->policies[ZP_CHECKPOINTING_SELECTIVE]
                                     .recomputed;
+    double all = products_seconds(job, products, tokens, FALSE, products->count);
+    double unneeded = all - products_seconds(job, products, tokens, FALSE,
+                                             count_repeated(job, layer, products->count));
+    double share = share_of(layer->selective_flops_per_token, layer->flops_per_token);
     ZpCostParts parts = {
-        .products = share_of(layer->selective_flops_per_token, layer->flops_per_token) *
-                    products_seconds(job, products, tokens, FALSE, products->count),
+        .products = MAX(0.0, share * all - (layer->selective_last ? unneeded : 0.0)),
         .attention = share_of(layer->selective_flops_per_pair, layer->flops_per_pair) *
                      attention_seconds(job, layer, pairs),
     };
@@ -233,9 +244,7 @@ recompute_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *pro
     double share = c->recompute_share;
     if (job->training.checkpointing == ZP_CHECKPOINTING_SELECTIVE)
         return selective_parts(job, layer, products, tokens, pairs);
-    int n = products->count;
-    if (c->recompute_stops_early && n > 1 && ends_block(job, layer))
-        n--;
+    int n = count_repeated(job, layer, products->count);
     return (ZpCostParts){
         .products = share * products_seconds(job, products, tokens, FALSE, n),
         .attention = share * attention_seconds(job, layer, pairs),

@@ -15,7 +15,7 @@ double zp_cost_gemm_seconds(const ZpDevice *device, double m, double n, double k
  * per token (experts); a model without dimensions is priced as one product.  Backward is two
  * products each, for inputs and for weights.  Elementwise bytes are the layer's traffic without
  * what the products and the attention kernel themselves read and write.  Recomputation repeats
- * what the checkpointing policy dropped: of full checkpointing all of it, but for the last
+ * what the checkpointing policy dropped, of full checkpointing all of it, but for the last
  * product of a block where the program stops early. */
 typedef struct {
     double products, attention, elementwise; /* seconds on the GPU, one after the other */

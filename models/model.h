@@ -133,6 +133,7 @@ typedef struct {
     gint64 stream_traffic_bytes_per_token; /* of it by norms and the residual stream */
     gboolean tensor_cut; /* the layer's matrices are cut among tensor parallel ranks */
     gint64 selective_flops_per_token, selective_flops_per_pair; /* recomputed under selective */
+    gboolean selective_last; /* the layer's last product is part of them */
     gint32
         activation; /* what it holds: index into the model's activations (alike layers share one),
                      * or ZP_MODEL_NONE for nothing; the head's bytes are of class logits */

@@ -262,11 +262,11 @@ label_of(ZpTape *tape, const char *label)
 }
 
 static void
-launch(const ZpJob *job, ZpTape *tape, guint8 stream, const Operation *operation, ZpTime waiting_ps)
+launch(const ZpJob *job, ZpTape *tape, guint8 stream, const Operation *operation)
 {
     ZpCost cost = price(job, operation);
     ZpTapeWork work = {
-        .fixed_ps = zp_time_add(cost.fixed_ps, waiting_ps),
+        .fixed_ps = cost.fixed_ps,
         .solo_ps = cost.solo_ps,
         .bytes = operation->bytes,
         .wire_bytes = cost.wire_bytes,
@@ -276,6 +276,7 @@ launch(const ZpJob *job, ZpTape *tape, guint8 stream, const Operation *operation
         .category = ZP_TAPE_COMMUNICATION,
         .rule = zp_tape_add_rule(tape, cost.rule),
         .label = label_of(tape, operation->label),
+        .ranks = operation->size,
     };
     zp_tape_launch(tape, stream, zp_tape_add_work(tape, &work));
 }
@@ -286,7 +287,7 @@ zp_parallel_communicate(const ZpJob *job, ZpTape *tape, guint8 stream, const ZpM
 {
     Operations operations = find_operations(job, layer, pass);
     for (int i = 0; i < operations.n; i++)
-        launch(job, tape, stream, &operations.list[i], 0);
+        launch(job, tape, stream, &operations.list[i]);
 }
 
 ZpTime
@@ -312,10 +313,26 @@ send(const ZpJob *job)
 }
 
 void
-zp_parallel_send(const ZpJob *job, ZpTape *tape, guint8 stream, ZpTime waiting_ps)
+zp_parallel_send(const ZpJob *job, ZpTape *tape, guint8 stream)
 {
     Operation operation = send(job);
-    launch(job, tape, stream, &operation, waiting_ps);
+    launch(job, tape, stream, &operation);
+}
+
+void
+zp_parallel_wait(ZpTape *tape, guint8 stream, ZpTime waiting_ps)
+{
+    ZpTapeWork work = {
+        .fixed_ps = waiting_ps,
+        .kind = ZP_KIND_WAIT,
+        .link = ZP_TAPE_NONE,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_COMMUNICATION,
+        .rule = zp_tape_add_rule(tape, "passes of the other stages"),
+        .label = label_of(tape, "pipeline"),
+    };
+    if (waiting_ps > 0)
+        zp_tape_launch(tape, stream, zp_tape_add_work(tape, &work));
 }
 
 ZpTime

@@ -28,8 +28,9 @@
  * Pipeline parallelism (one forward, one backward: Narayanan et al. 2021, arXiv 2104.04473, section
  * 2.2): stages of blocks / pipeline blocks; the simulated rank is of the first stage, which holds
  * the embedding and keeps the activations of min(pipeline, micro-batches) micro-batches.  The
- * bubble, pipeline - 1 forwards and backwards of the other stages, is waiting in its receives.  No
- * interleaving; the reduction of a tied embedding between first and last stage is left out.
+ * bubble, pipeline - 1 forwards and backwards of the other stages, is a wait of its own before the
+ * receives.  No interleaving; the reduction of a tied embedding between first and last stage is
+ * left out.
  *
  * All communication of the model is blocking, on the stream of the computation. */
 #pragma once
@@ -105,7 +106,9 @@ void zp_parallel_communicate(const ZpJob *job, ZpTape *tape, guint8 stream,
 /* How long that takes. */
 ZpTime zp_parallel_duration(const ZpJob *job, const ZpModelLayer *layer, ZpKind pass);
 
-/* The residual stream of a micro-batch on its way to the next stage, or its gradient back; it
- * starts after `waiting_ps` for the other stage. */
-void zp_parallel_send(const ZpJob *job, ZpTape *tape, guint8 stream, ZpTime waiting_ps);
+/* Waiting until the other stages have what this one needs: work of the stream without bytes;
+ * nothing for 0. */
+void zp_parallel_wait(ZpTape *tape, guint8 stream, ZpTime waiting_ps);
+/* The residual stream of a micro-batch on its way to the next stage, or its gradient back. */
+void zp_parallel_send(const ZpJob *job, ZpTape *tape, guint8 stream);
 ZpTime zp_parallel_send_duration(const ZpJob *job);

@@ -1,9 +1,15 @@
 #include "models/step_prices.h"
 
+static gint32
+ranks_of(const ZpTape *tape, const ZpTapeWork *work)
+{
+    return work->group == ZP_TAPE_NONE ? MAX(1, work->ranks) : tape->groups[work->group].size;
+}
+
 static ZpStepPrice *
 entry_of(GArray *prices, const ZpTape *tape, const ZpTapeWork *work)
 {
-    gint32 ranks = work->group == ZP_TAPE_NONE ? 1 : tape->groups[work->group].size;
+    gint32 ranks = ranks_of(tape, work);
     const char *rule = zp_tape_rule(tape, work);
     for (guint i = 0; i < prices->len; i++) {
         ZpStepPrice *price = &g_array_index(prices, ZpStepPrice, i);

@@ -7,7 +7,7 @@
 typedef struct {
     ZpKind kind;
     ZpTapeCategory category;
-    gint32 ranks;     /* of the group; 1: no collective */
+    gint32 ranks;     /* that take part; 1: work of one rank */
     const char *rule; /* models/cost.h; NULL: the tape does not say */
     gint64 count;
     gint64 bytes;      /* message bytes */

@@ -46,6 +46,7 @@ static const char *const kind_names[ZP_N_KINDS] = {
     [ZP_KIND_NVME_READ] = "nvme-read",
     [ZP_KIND_NVME_WRITE] = "nvme-write",
     [ZP_KIND_SEND] = "send",
+    [ZP_KIND_WAIT] = "wait",
 };
 
 static const char *const role_names[ZP_N_ROLES] = {

@@ -57,7 +57,8 @@ typedef enum {
     ZP_KIND_HOST_OPTIMIZER,
     ZP_KIND_NVME_READ,
     ZP_KIND_NVME_WRITE,
-    ZP_KIND_SEND, /* between the stages of a pipeline; waiting for the other stage is part of it */
+    ZP_KIND_SEND, /* between the stages of a pipeline */
+    ZP_KIND_WAIT, /* for the other stages of a pipeline */
     ZP_N_KINDS,
 } ZpKind;
 

@@ -30,7 +30,7 @@ static const char *const kind_colors[ZP_N_KINDS] = {
     [ZP_KIND_ALL_TO_ALL] = "#a89b00",     [ZP_KIND_HOST_TO_DEVICE] = "#009e73",
     [ZP_KIND_DEVICE_TO_HOST] = "#7fcfb9", [ZP_KIND_HOST_OPTIMIZER] = "#e8bcd4",
     [ZP_KIND_NVME_READ] = "#4d4d4d",      [ZP_KIND_NVME_WRITE] = "#c7c7c7",
-    [ZP_KIND_SEND] = "#7a4a1e",
+    [ZP_KIND_SEND] = "#7a4a1e",           [ZP_KIND_WAIT] = "#e0d8cc",
 };
 
 static const char *const series_colors[] = {

@@ -180,10 +180,31 @@ apply_text(ZpScenario *scenario, const ZpScenarioText *text, ZpScenarioProblems 
 
 /* --- settings from outside --- */
 
+static const char *
+origin_of(const ZpScenario *base)
+{
+    return base != NULL ? "sweep" : "--set";
+}
+
+/* A point of a sweep has its values from the axes: some of the file, some of --set. */
 static gboolean
-apply_set(ZpScenario *scenario, const char *name, const char *value, const char *origin,
+is_by_hand(const ZpScenario *base, const char *name)
+{
+    if (base == NULL)
+        return TRUE;
+    for (guint a = 0; a < base->axes->len; a++) {
+        const ZpScenarioAxis *axis = &g_array_index(base->axes, ZpScenarioAxis, a);
+        if (strcmp(axis->key, name) == 0)
+            return strcmp(axis->origin, "--set") == 0;
+    }
+    return FALSE;
+}
+
+static gboolean
+apply_set(ZpScenario *scenario, const ZpScenario *base, const char *name, const char *value,
           GError **error)
 {
+    const char *origin = origin_of(base);
     const char *last = strrchr(name, '.');
     if (g_str_has_prefix(name, "layer.") && last > name + strlen("layer.")) {
         g_autofree char *layer = g_strndup(name + 6, (gsize)(last - name - 6));
@@ -199,13 +220,17 @@ apply_set(ZpScenario *scenario, const char *name, const char *value, const char 
                     "which layer? write layer.NAME.%s", key->key);
         return FALSE;
     }
-    return zp_scenario_state_give(scenario->state, key, value, origin, error);
+    if (!zp_scenario_state_give(scenario->state, key, value, origin, error))
+        return FALSE;
+    scenario->state->settings[key->id].by_hand = is_by_hand(base, name);
+    return TRUE;
 }
 
 static void
-apply_sets(ZpScenario *scenario, const char *const *sets, const char *origin,
+apply_sets(ZpScenario *scenario, const ZpScenario *base, const char *const *sets,
            ZpScenarioProblems *problems)
 {
+    const char *origin = origin_of(base);
     for (gsize i = 0; sets != NULL && sets[i] != NULL; i++) {
         const char *equals = strchr(sets[i], '=');
         if (equals == NULL) {
@@ -216,7 +241,7 @@ apply_sets(ZpScenario *scenario, const char *const *sets, const char *origin,
         g_autofree char *name = g_strstrip(g_strndup(sets[i], (gsize)(equals - sets[i])));
         g_autofree char *value = g_strstrip(g_strdup(equals + 1));
         g_autoptr(GError) error = NULL;
-        if (!apply_set(scenario, name, value, origin, &error))
+        if (!apply_set(scenario, base, name, value, &error))
             zp_scenario_problems_add(problems, zp_scenario_problems_reason(error), origin, "%s: %s",
                                      name, error->message);
     }
@@ -275,7 +300,7 @@ make_once(const Material *material, const GArray *imported, GError **error)
             zp_scenario_text_scan(material->text, material->length, &problems);
         apply_text(scenario, parts, &problems);
     }
-    apply_sets(scenario, material->sets, base != NULL ? "sweep" : "--set", &problems);
+    apply_sets(scenario, base, material->sets, &problems);
     apply_imported(scenario, imported, &problems);
     return finish(scenario, base, &problems, error);
 }
@@ -308,10 +333,7 @@ make(const Material *material, GError **error)
     if (plain == NULL || strcmp(config, "none") == 0)
         return g_steal_pointer(&plain);
     /* The file is read in the light of what the scenario says by itself, then joins it. */
-    g_autofree char *folder = g_path_get_dirname(material->name);
-    g_autofree char *path = g_path_is_absolute(config) || strcmp(folder, ".") == 0
-                                ? g_strdup(config)
-                                : g_build_filename(folder, config, NULL);
+    g_autofree char *path = zp_scenario_state_file(plain->state, ZP_KEY_ZERO_CONFIG);
     g_autofree char *name = zp_scenario_problems_printable(config);
     g_autoptr(GPtrArray) warnings = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GArray) settings = zp_import_settings(plain, path, name, warnings, error);

@@ -121,14 +121,10 @@ build_from_layers(ZpScenarioResolve *resolve)
     return model;
 }
 
-/* A relative path starts at the scenario file's folder. */
 static ZpModel *
 build_from_config(ZpScenarioResolve *resolve, const ZpArchitectureOptions *options, GError **error)
 {
-    const char *given = resolve->state->effective[ZP_KEY_CONFIG].value.text;
-    g_autofree char *folder = g_path_get_dirname(resolve->state->path);
-    g_autofree char *path =
-        g_path_is_absolute(given) ? g_strdup(given) : g_build_filename(folder, given, NULL);
+    g_autofree char *path = zp_scenario_state_file(resolve->state, ZP_KEY_CONFIG);
     return zp_hf_load(path, options, resolve->scenario->warnings, error);
 }
 
@@ -172,7 +168,9 @@ same_model(const ZpScenarioResolve *resolve)
             (a->present != b->present || !zp_schema_value_equal(key, &a->value, &b->value)))
             return FALSE;
     }
-    return TRUE;
+    /* The same name may be of another file. */
+    return resolve->base->state->settings[ZP_KEY_CONFIG].by_hand ==
+           resolve->state->settings[ZP_KEY_CONFIG].by_hand;
 }
 
 static ZpScenarioError

@@ -10,9 +10,7 @@ static void
 read_file(ZpScenarioResolve *resolve, const char *name)
 {
     ZpScenarioState *state = resolve->state;
-    g_autofree char *folder = g_path_get_dirname(state->path);
-    g_autofree char *path =
-        g_path_is_absolute(name) ? g_strdup(name) : g_build_filename(folder, name, NULL);
+    g_autofree char *path = zp_scenario_state_file(state, ZP_KEY_CALIBRATION);
     g_autofree char *text = NULL;
     g_autoptr(GError) error = NULL;
     if (g_file_get_contents(path, &text, NULL, &error))

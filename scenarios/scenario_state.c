@@ -10,7 +10,7 @@ clear_setting(ZpScenarioSetting *setting)
 {
     zp_schema_value_clear(&setting->value);
     g_clear_pointer(&setting->origin, g_ref_string_release);
-    setting->given = setting->imported = FALSE;
+    setting->given = setting->imported = setting->by_hand = FALSE;
 }
 
 static void
@@ -19,6 +19,7 @@ copy_setting(ZpScenarioSetting *to, const ZpScenarioSetting *from)
     if (!from->given || from->imported)
         return;
     to->given = TRUE;
+    to->by_hand = from->by_hand;
     zp_schema_value_copy(&to->value, &from->value);
     to->origin = g_ref_string_acquire(from->origin);
 }
@@ -107,7 +108,8 @@ read_setting(ZpScenarioSetting *setting, const ZpSchemaKey *key, const char *tex
     if (!zp_schema_parse(key, text, &value, error))
         return FALSE;
     clear_setting(setting);
-    *setting = (ZpScenarioSetting){TRUE, FALSE, value, g_ref_string_new(origin)};
+    *setting =
+        (ZpScenarioSetting){.given = TRUE, .value = value, .origin = g_ref_string_new(origin)};
     return TRUE;
 }
 
@@ -116,6 +118,16 @@ zp_scenario_state_give(ZpScenarioState *state, const ZpSchemaKey *key, const cha
                        const char *origin, GError **error)
 {
     return read_setting(&state->settings[key->id], key, text, origin, error);
+}
+
+char *
+zp_scenario_state_file(const ZpScenarioState *state, ZpSchemaId id)
+{
+    const char *given = state->effective[id].value.text;
+    g_autofree char *folder = g_path_get_dirname(state->path);
+    if (state->settings[id].by_hand || g_path_is_absolute(given) || strcmp(folder, ".") == 0)
+        return g_strdup(given);
+    return g_build_filename(folder, given, NULL);
 }
 
 ZpScenarioLayer *

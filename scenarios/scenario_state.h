@@ -11,6 +11,7 @@
 typedef struct {
     gboolean given;
     gboolean imported; /* by zero.config: a copy leaves it out and imports anew */
+    gboolean by_hand;  /* by --set, also as the axis of a sweep: no file says it */
     ZpSchemaValue value;
     char *origin;
 } ZpScenarioSetting;
@@ -89,6 +90,11 @@ ZpScenarioLayer *zp_scenario_state_add_layer(ZpScenarioState *state, const char 
 /* Reads a layer's setting in place. */
 gboolean zp_scenario_state_give_in(ZpScenarioLayer *layer, const ZpSchemaKey *key, const char *text,
                                    const char *origin, GError **error);
+
+/* The file that a text key names.  A relative path starts where its reader looks for it: at the
+ * folder of the scenario file that says it, at the working folder where --set does.  Absolute paths
+ * stay.  The caller frees it. */
+char *zp_scenario_state_file(const ZpScenarioState *state, ZpSchemaId id);
 
 /* Fills job, model, values and warnings from the settings.  `base`: a scenario whose results may
  * be used where nothing changed, or NULL. */

@@ -46,8 +46,10 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROW(CATALOG, "model", "catalog", TEXT, SHAPES,
         MEANS("A built-in model by name; `zeropeak list models` shows them", "Llama-3-8B")),
     ROW(CONFIG, "model", "config", TEXT, SHAPES,
-        MEANS("Path of a Hugging Face config.json, relative to the scenario file",
-              "models/my/config.json")),
+        MEANS(
+            "Path of a Hugging Face config.json, relative to the scenario file (with --set: to the "
+            "working folder)",
+            "models/my/config.json")),
     ROW(TOTAL_PARAMETERS, "model", "total_parameters", COUNT("elements", 1, MAX_ELEMENTS), SHAPES,
         MEANS("A model known by its size alone: equal layers, 2 FLOP per parameter and token, no "
               "activations",
@@ -209,10 +211,12 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
               "4")),
 
     ROW(ZERO_CONFIG, "zero", "config", TEXT, BY("none"),
-        MEANS("A ds_config.json or FSDP settings (accelerate YAML, HF Trainer JSON, torchtitan "
-              "TOML), "
-              "relative to the scenario file: what it says holds where this file says nothing",
-              "ds_config.json")),
+        MEANS(
+            "A ds_config.json or FSDP settings (accelerate YAML, HF Trainer JSON, torchtitan "
+            "TOML), "
+            "relative to the scenario file (with --set: to the working folder): what it says holds "
+            "where this file says nothing",
+            "ds_config.json")),
     ROW(RUNTIME, "zero", "runtime", TEXT, BY("ideal"),
         MEANS(
             "Whose rules decide order, buffers and lifetimes; `zeropeak list runtimes` shows them",
@@ -276,7 +280,8 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
              "is given, or nothing was measured on the GPU"),
         MEANS(
             "Measured constants that price layers by their shapes: built-in (the GPU's), a file of "
-            "`zeropeak calibrate`, or none (a roofline of the figures above)",
+            "`zeropeak calibrate` (relative to the scenario file; with --set: to the working "
+            "folder), or none (a roofline of the figures above)",
             "built-in")),
     ROW(OVERHEAD, "device", "overhead", BYTES(0),
         AUTO("sum of the catalogue's entries: context, communicators, workspaces"),

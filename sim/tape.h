@@ -101,6 +101,7 @@ typedef struct {
     guint8 category;   /* ZpTapeCategory */
     guint16 rule;      /* how its times were found: 1 + index into rules; 0: not said */
     gint32 label;      /* index into labels, or ZP_TAPE_NONE */
+    gint32 ranks; /* local work that stands for several ranks: how many, for reports only; else 0 */
 } ZpTapeWork;
 
 /* A partition of the ranks into groups of `size`, members `stride` apart: ranks r and q are in

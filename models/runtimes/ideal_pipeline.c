@@ -85,7 +85,8 @@ static void
 send(Ideal *ideal, ZpPhase phase, ZpTime waiting_ps)
 {
     zp_tape_tag(ideal->tape, (guint8)phase, ideal->micro_batch, ZP_TAPE_NONE);
-    zp_parallel_send(ideal->job, ideal->tape, IDEAL_COMPUTE, waiting_ps);
+    zp_parallel_wait(ideal->tape, IDEAL_COMPUTE, waiting_ps);
+    zp_parallel_send(ideal->job, ideal->tape, IDEAL_COMPUTE);
 }
 
 static void

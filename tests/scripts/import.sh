@@ -33,4 +33,21 @@ expect 3 'second file of its kind' "$program" import 01-auto-zero3.json 16-zerop
 expect 3 'no model' "$program" import 01-auto-zero3.json
 expect 2 'give a file' "$program" import
 expect 4 'nowhere' "$program" import config.json --output nowhere/x.ini
+
+# A relative path starts where its reader is: at the file that says it, at the working folder for --set.
+mkdir below
+cp config.json below/model.json
+cp stage1.json below/settings.json
+cp "$source/models/calibration/A100-SXM-40.ini" below/gpu.ini
+printf '[model]\nconfig = model.json\n[zero]\nconfig = settings.json\n[device]\ncalibration = gpu.ini\n' >below/all.ini
+printf '[model]\nconfig = model.json\n[world]\nranks = 8\n[sweep]\nmodel.config = model.json\n' >below/sweep.ini
+below() { expect "$1" "$2" "$program" "$3" below/"$4".ini --no-database --set "$5"; }
+below 0 'stage 1' run all world.ranks=8
+for key in model.config:model.json zero.config:settings.json device.calibration:gpu.ini; do
+    below 0 'stage 1' run all "${key/:/=below/}"
+    below 4 "No such file" run all "${key/:/=}"
+done
+below 0 'model.json' sweep sweep zero.stage=1
+below 0 'below/model.json' sweep sweep sweep.model.config=below/model.json
+below 0 'No such file' sweep sweep sweep.model.config=model.json
 exit $failed

@@ -123,8 +123,7 @@ test_selective(void)
     const Policy policies[] = {
         {ZP_SELECTIVE_ATTENTION_CORE, 16 * h + 4 * q + 4 * kv + 8 * f + 4 * nq + 8, 0, 0, FALSE,
          FALSE},
-        /* all but the last one: recomputation stops before it */
-        {ZP_SELECTIVE_ATTENTION, 2 * h + 2 * q + 4 * nq, 2 * q * h + 2 * kv * h, 2 * h * f, FALSE,
+        {ZP_SELECTIVE_ATTENTION, 2 * h + 2 * q + 4 * nq, 2 * q * h + 2 * kv * h, 3 * h * f, FALSE,
          TRUE},
         {ZP_SELECTIVE_PRODUCTS, 6 * h + 2 * q + 4 * kv + 4 * f, 0, 0, TRUE, TRUE},
         {ZP_SELECTIVE_PRODUCTS_AND_ATTENTION, 6 * h + 4 * q + 4 * kv + 4 * f + 4 * nq, 0, 0, FALSE,

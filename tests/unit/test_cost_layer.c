@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/architecture.h"
+#include "models/catalog.h"
 #include "models/cost_layer.h"
 #include "models/step.h"
 
@@ -180,6 +181,49 @@ test_recompute(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
     g_assert_cmpfloat(none.products + none.attention + none.elementwise, ==, 0.0);
 }
 
+static void
+assert_repeats_less(const ZpJob *base, const char *name, ZpArchitectureOptions options)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpModel) model = zp_catalog_build(name, &options, &error);
+    g_assert_no_error(error);
+    ZpJob job = *base;
+    job.model = model;
+    for (guint l = 0; l < model->layers->len; l++) {
+        const ZpModelLayer *layer = zp_model_layer(model, (gint32)l);
+        if (layer->block == ZP_MODEL_NONE)
+            continue;
+        job.training.checkpointing = ZP_CHECKPOINTING_FULL;
+        ZpCostParts full = zp_cost_layer_parts(&job, layer, ZP_KIND_RECOMPUTE);
+        job.training.checkpointing = ZP_CHECKPOINTING_SELECTIVE;
+        ZpCostParts some = zp_cost_layer_parts(&job, layer, ZP_KIND_RECOMPUTE);
+        g_assert_cmpfloat(some.products, <=, full.products * (1.0 + 1e-9));
+        g_assert_cmpfloat(some.attention, <=, full.attention * (1.0 + 1e-9));
+        g_assert_cmpfloat(some.elementwise, <=, full.elementwise * (1.0 + 1e-9));
+        if (options.selective == ZP_SELECTIVE_ATTENTION)
+            g_assert_cmpfloat_with_epsilon(some.products, full.products, 1e-12);
+    }
+}
+
+/* A policy that keeps some of a block repeats no more than one that keeps its input alone. */
+static void
+test_selective(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
+{
+    gsize n = 0;
+    const ZpCatalogEntry *entries = zp_catalog_entries(&n);
+    fixture->calibration.recompute_stops_early = TRUE;
+    for (gsize e = 0; e < n; e++) {
+        for (int policy = 0; policy <= ZP_SELECTIVE_EVERY_SECOND_PRODUCT; policy++) {
+            ZpArchitectureOptions options = {.compute = ZP_DTYPE_BF16, .causal = TRUE};
+            options.selective = (ZpSelective)policy;
+            assert_repeats_less(&fixture->job, entries[e].name, options);
+            options.attention = ZP_ATTENTION_EAGER;
+            options.grouped_experts = ZP_TRAIT_NO;
+            assert_repeats_less(&fixture->job, entries[e].name, options);
+        }
+    }
+}
+
 /* A token alone is bound by the host's launches, however fast the GPU. */
 static void
 test_host(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
@@ -352,6 +396,7 @@ main(int argc, char **argv)
     ADD("mlp", test_mlp);
     ADD("attention", test_attention);
     ADD("recompute", test_recompute);
+    ADD("selective", test_selective);
     ADD("host", test_host);
     ADD("launch-bound", test_launch_bound);
     ADD("interference", test_interference);

@@ -4,6 +4,7 @@
 #include "job_fixture.h"
 #include "models/architecture.h"
 #include "models/parallel.h"
+#include "models/step_prices.h"
 #include "models/validate.h"
 
 /* A model whose layers are known by hand, on 8 ranks of which `tensor` share a replica. */
@@ -99,6 +100,32 @@ test_all_reduces(void)
     }
 }
 
+/* A simulated rank stands for its tensor parallel neighbours: the prices say how many talk. */
+static void
+test_ranks_of_prices(void)
+{
+    for (gint32 tensor = 2; tensor <= 4; tensor *= 2) {
+        JobFixture fixture;
+        init_cut_job(&fixture, (ZpParallel){.tensor = tensor}, 0, "ideal");
+        g_autoptr(ZpStep) step = zp_step_new();
+        job_fixture_run(&fixture, step);
+        g_autoptr(GArray) prices = zp_step_prices(zp_step_tape(step));
+        gint64 bytes[9] = {0};
+        for (guint i = 0; i < prices->len; i++) {
+            const ZpStepPrice *price = &g_array_index(prices, ZpStepPrice, i);
+            g_assert_cmpint(price->ranks, <=, 8);
+            if (price->kind == ZP_KIND_ALL_REDUCE)
+                bytes[price->ranks] += price->bytes;
+        }
+        gint64 gradients = fixture.model->n_elements * 2, own = tensor == 2 ? 4 : 2;
+        gint64 spoken = (4 * 4 + 2) * 1024 * 256 * 2 + 3 * 1024 * 4;
+        g_assert_cmpint(bytes[1], ==, 0);
+        g_assert_cmpint(bytes[2] + bytes[4], ==, spoken + gradients);
+        g_assert_cmpint(bytes[own], ==, gradients);
+        job_fixture_clear(&fixture);
+    }
+}
+
 /* Each of them is a gather and a scatter with sequence parallelism. */
 static void
 test_sequence_parallelism(void)
@@ -162,6 +189,30 @@ run_pipeline(gint32 pipeline, gint64 micro_batches, ZpStep *step)
     return summary;
 }
 
+/* The bubble is a row of its own, so that the others' times are of what they send. */
+static void
+assert_pipeline_prices(const ZpTape *tape, gint32 pipeline, double waiting_ms)
+{
+    g_autoptr(GArray) prices = zp_step_prices(tape);
+    gboolean sends = FALSE, waits = FALSE;
+    for (guint i = 0; i < prices->len; i++) {
+        const ZpStepPrice *price = &g_array_index(prices, ZpStepPrice, i);
+        double ms = zp_time_to_seconds(price->busy_ps) * 1e3;
+        if (price->kind == ZP_KIND_WAIT) {
+            g_assert_cmpfloat_with_epsilon(ms, waiting_ms, 0.01);
+            g_assert_cmpint(price->ranks, ==, 1);
+            g_assert_cmpint(price->bytes, ==, 0);
+            waits = TRUE;
+        } else if (price->kind == ZP_KIND_SEND) {
+            g_assert_cmpint(price->ranks, ==, 2);
+            g_assert_cmpfloat(ms, <, 0.01);
+            sends = TRUE;
+        }
+    }
+    g_assert_cmpint(sends, ==, pipeline > 1);
+    g_assert_cmpint(waits, ==, pipeline > 1);
+}
+
 static void
 test_pipeline_time(void)
 {
@@ -179,6 +230,8 @@ test_pipeline_time(void)
         Said sends = said(zp_step_tape(step), "pipeline");
         g_assert_cmpint(sends.count[ZP_KIND_SEND], ==,
                         cases[c].pipeline > 1 ? 2 * (gint)cases[c].micro_batches : 0);
+        assert_pipeline_prices(zp_step_tape(step), cases[c].pipeline,
+                               stage * (double)(cases[c].pipeline - 1));
     }
 }
 
@@ -226,6 +279,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/parallel/all-reduces", test_all_reduces);
+    g_test_add_func("/parallel/ranks-of-prices", test_ranks_of_prices);
     g_test_add_func("/parallel/sequence", test_sequence_parallelism);
     g_test_add_func("/parallel/context", test_context_parallelism);
     g_test_add_func("/parallel/pipeline/time", test_pipeline_time);
