@@ -77,6 +77,7 @@ struct _ZpFsdp {
     gboolean gradient_as_bucket_view;
     gboolean find_unused_parameters; /* buckets in the order of the parameters, never rebuilt */
     gboolean static_graph;           /* a run's first backward reduces at its end */
+    gboolean unwrapped; /* a program of one rank without DistributedDataParallel: no reducer */
 };
 
 /* PyTorch's defaults. */

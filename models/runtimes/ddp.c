@@ -157,7 +157,9 @@ write_prologue(Ddp *ddp)
         zp_fsdp_emit_make(emit, DDP_DEFAULT, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
                           ddp_parameter_bytes(ddp, (gint32)p), parameter->parameter);
     }
-    if (ddp->plan->settings.first_step || ddp_finds_unused(ddp))
+    if (ddp->plan->settings.unwrapped)
+        ddp->rebuilt = TRUE;
+    else if (ddp->plan->settings.first_step || ddp_finds_unused(ddp))
         ddp_make_first_buckets(ddp);
     else
         ddp_rebuild_buckets(ddp);

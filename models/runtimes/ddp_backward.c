@@ -104,7 +104,7 @@ mark_ready(Ddp *ddp, gint32 p)
 static void
 gradient_arrived(Ddp *ddp, gint32 p)
 {
-    if (!ddp->micro_batch->sync || ddp->delayed)
+    if (!ddp->micro_batch->sync || ddp->delayed || ddp->plan->settings.unwrapped)
         return;
     for (guint i = 0; i < ddp->unused->len && !ddp->marked_unused; i++)
         mark_ready(ddp, g_array_index(ddp->unused, gint32, i));
@@ -203,7 +203,7 @@ ddp_backward(Ddp *ddp)
         zp_fsdp_emit_tag(&ddp->emit, step->unit);
         zp_fsdp_emit_release(&ddp->emit, step);
     }
-    if (!ddp->micro_batch->sync)
+    if (!ddp->micro_batch->sync || ddp->plan->settings.unwrapped)
         return;
     if (ddp->delayed)
         reduce_delayed(ddp);
