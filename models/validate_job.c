@@ -54,9 +54,8 @@ is_eager(const Row *row)
     return has(row, "attn_impl", "eager") || has(row, "gpu", "v100") || early;
 }
 
-/* Compilers fuse norms and the rotary embedding; what else does the table does not say. */
 static gboolean
-is_fused(const Row *row)
+is_compiled(const Row *row)
 {
     return g_str_has_prefix(text(row, "compile"), "y");
 }
@@ -321,8 +320,10 @@ fill_model(ZpValidateJob *self, const Row *row, GError **error)
     ZpArchitectureOptions options = {
         .compute = ZP_DTYPE_BF16,
         .attention = is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
-        .fused_norms = is_fused(row) ? ZP_TRAIT_YES : ZP_TRAIT_NO,
-        .fused_rotary = is_fused(row),
+        .compile = is_compiled(row) ? ZP_COMPILE_BLOCKS : ZP_COMPILE_NONE,
+        .selective = has(row, "activation_ckpt", "selective_op")
+                         ? ZP_SELECTIVE_EVERY_SECOND_PRODUCT
+                         : ZP_SELECTIVE_ATTENTION_CORE,
         .causal = TRUE,
         .tensor_parallel = parallel->tensor,
         .sequence_parallel = parallel->sequence,
