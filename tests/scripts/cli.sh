@@ -26,6 +26,11 @@ set_key 3 'parameter' precision.parameter=int3
 set_key 3 'memory' 'device.memory=80G'
 set_key 3 '' training.micro_batch=4000000000000000000
 
+expect 4 'nowhere.csv' "$program" validate --runs nowhere.csv
+expect 4 'nowhere.ini' "$program" validate --subset time_cal --calibration nowhere.ini
+expect 3 'none of the .* rows is of subset time-cal; there are .*time_cal' "$program" validate --subset time-cal
+expect 3 'no rows' "$program" validate --runs /dev/null
+
 # A model that does not fit is an answer, not an error.
 expect 0 'does not fit|DOES NOT FIT|no fit' "$program" run ok.ini --no-database --set device.memory="4 GiB"
 expect 7 '' "$program" run ok.ini --no-database --set device.memory="4 GiB" --require-fit
