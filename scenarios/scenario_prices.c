@@ -76,6 +76,8 @@ set_calibration(ZpScenarioResolve *resolve)
 {
     const char *name = resolve->state->effective[ZP_KEY_CALIBRATION].value.text;
     ZpDevice *device = &resolve->scenario->job.device;
+    if (resolve->gpu != NULL)
+        device->own_link_bytes_per_s = resolve->gpu->link_bytes_per_s;
     if (strcmp(name, "none") == 0)
         return;
     if (strcmp(name, "built-in") != 0) {
