@@ -224,7 +224,7 @@ warn_without_operators(ZpScenarioResolve *resolve)
     if (resolve->route != ZP_ROUTE_TOTAL && resolve->route != ZP_ROUTE_LAYERS)
         return FALSE;
     for (gsize k = 0; k < G_N_ELEMENTS(keys); k++)
-        if (zp_scenario_resolve_written(resolve, keys[k]))
+        if (zp_scenario_resolve_says(resolve, keys[k]))
             zp_scenario_resolve_warn(resolve, keys[k],
                                      "has no effect on a model described in this way");
     return TRUE;
@@ -256,7 +256,7 @@ warn_idle(ZpScenarioResolve *resolve)
                                  "precision.gathered is %s: set precision.parameter = fp32",
                                  zp_dtype_name(gathered));
     for (gsize i = 0; i < G_N_ELEMENTS(rules); i++)
-        if (!rules[i].works && zp_scenario_resolve_written(resolve, rules[i].key))
+        if (!rules[i].works && zp_scenario_resolve_says(resolve, rules[i].key))
             zp_scenario_resolve_warn(resolve, rules[i].key, "has an effect %s only",
                                      rules[i].where);
 }

@@ -535,6 +535,25 @@ test_scenario(void)
     g_assert_cmpint(summary.tokens_per_step, ==, 2 * 4 * 4096); /* 2 replicas, 4 micro-batches */
 }
 
+/* An image model has no vocabulary to pad; its blocks are cut as others. */
+static void
+test_image_model(void)
+{
+    g_autofree char *set = g_strconcat(
+        "model.config=" ZP_SOURCE_DIR "/tests/reference/hf/vit-base-patch16-224.json", NULL);
+    const char *sets[] = {set, NULL};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpScenario) whole = zp_scenario_parse("", -1, "image", sets, &error);
+    g_assert_no_error(error);
+    g_autoptr(ZpScenario) cut =
+        zp_scenario_parse("[parallel]\ntensor = 2\n", -1, "image", sets, &error);
+    g_assert_no_error(error);
+    assert_consistent(cut->model);
+    gint64 h = 768, f = 3072; /* of a block: q, k, v and their biases, o, both of the MLP */
+    gint64 halved = 12 * (4 * h * h + 3 * h + 2 * h * f + f) / 2;
+    g_assert_cmpint(whole->model->n_elements - cut->model->n_elements, ==, halved);
+}
+
 static void
 test_scenario_refusals(void)
 {
@@ -608,6 +627,7 @@ main(int argc, char **argv)
     g_test_add_func("/parallel/pipeline/memory", test_pipeline_memory);
     g_test_add_func("/parallel/pipeline/stages", test_stages);
     g_test_add_func("/parallel/scenario", test_scenario);
+    g_test_add_func("/parallel/scenario/image", test_image_model);
     g_test_add_func("/parallel/scenario/refusals", test_scenario_refusals);
     g_test_add_func("/parallel/published", test_published);
     return g_test_run();
