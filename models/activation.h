@@ -71,6 +71,13 @@ typedef struct {
     gboolean qk_norm;
     gboolean soft_cap; /* eager: tanh over the scores */
     gboolean dropout, attention_dropout;
+    /* torch.compile of the block, its checkpoint inside: chains of elementwise operators and of
+     * reductions are kernels that allocate their ends, what a chain makes is made again where
+     * backward needs it unless a product or attention reads it, and a selective policy keeps only
+     * what backward reads.  Norms are one kernel whatever `norm` says, but for the one that ends
+     * the stack (zp_activation_norm_part()), which is no part of a block.  What is kept is not
+     * written over.  Llama blocks with an attention kernel, no autocast. */
+    gboolean compiled;
     gboolean cpu_kernels; /* CPU operators: noise dropout, statistics of the input's dtype */
     /* Counts in backward every tensor of a parameter's shape as a gradient of one, as the program
      * did that measured the reference cases; by default only what becomes one. */
@@ -92,8 +99,8 @@ typedef struct {
 typedef enum {
     ZP_LOSS_RAW,          /* logits in the dtype of the products go straight into the loss */
     ZP_LOSS_FLOAT,        /* logits.float(), the 16-bit logits still named; labels shifted */
-    ZP_LOSS_FLOAT_REBIND, /* logits.float() under the same name */
-    ZP_LOSS_SHIFT_FLOAT,  /* fp32, then a shifted copy of the logits */
+    ZP_LOSS_FLOAT_REBIND, /* logits.float() under the same name, by the model: it returns fp32 */
+    ZP_LOSS_SHIFT_FLOAT,  /* the same, then a shifted copy of the logits */
     ZP_LOSS_SHIFT_16,     /* a shifted copy, then fp32 */
     ZP_LOSS_CHUNKS,
     ZP_LOSS_CHUNKS_CHECKPOINTED,
@@ -102,8 +109,12 @@ typedef enum {
 typedef struct {
     ZpLossKind kind;
     ZpBlockRegime regime;
-    gboolean keep_logits; /* the caller holds them through backward */
+    gboolean keep_logits; /* the caller holds what the model returns through backward */
     gboolean soft_cap, label_smoothing;
+    /* torch.compile of the loss's function, casts and shifts behind the model included: it keeps
+     * the logits as the model returns them and writes their gradient alone.  In chunks: of each
+     * chunk's loss. */
+    gboolean compiled;
     gboolean without_norm; /* what comes in is the final norm's output */
     int chunks;
     gint64 batch, tokens, hidden, vocabulary;
@@ -131,26 +142,6 @@ typedef struct {
 gboolean zp_activation_check(const ZpActivationBlock *block, GError **error);
 ZpActivationBytes zp_activation_measure_block(const ZpActivationBlock *block);
 ZpActivationBytes zp_activation_measure_loss(const ZpActivationLoss *loss);
-
-/* One block or loss as costs of a layer: what stays is exact in tokens (t = b s) and pairs (b s^2);
- * transients are bytes at the description's sizes, since a peak is the largest of several forms.
- * The three policies are those of ZpModelLayer: nothing recomputed, the description's own policy,
- * the input alone.  All per rank. */
-typedef struct {
-    gint64 kept_bytes_per_token, kept_bytes_per_pair, kept_bytes;
-    gint64 selective_bytes_per_token, selective_bytes_per_pair, selective_bytes;
-    gint64 input_bytes_per_token;
-    /* Above what was live before and what the layer itself leaves; the output is part of it. */
-    gint64 forward_transient_bytes;
-    /* Above all that is kept; the gradient of the output is part of it. */
-    gint64 backward_transient_bytes;
-    /* The same under the description's policy; backward counts what is recomputed. */
-    gint64 selective_forward_transient_bytes, selective_backward_transient_bytes;
-} ZpActivationLayer;
-
-ZpActivationLayer zp_activation_layer(const ZpActivationBlock *block);
-/* Policies other than none do not apply: selective figures equal the others. */
-ZpActivationLayer zp_activation_loss_layer(const ZpActivationLoss *loss);
 
 /* The parts of a block that are layers of a model: attention with its norm and the addition to the
  * residual stream, a T5 decoder's cross-attention, the MLP likewise (parallel blocks: the MLP and
@@ -225,6 +216,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpActivationScript, zp_activation_script_free)
  * parts in rising order, backward in falling order; the last part's backward may allocate before
  * the recomputation that it asks for, and those events count to the recomputation's first part. */
 guint zp_activation_script_end(const ZpActivationScript *script, ZpActivationPass pass, int part);
+
+/* Appends a loss's storages to ZpModelEvents, the norm's output among them, where it is kept; the
+ * gradient of that is what is left. */
+void zp_activation_loss_events(const ZpActivationLoss *loss, gboolean one_sequence, GArray *events);
 
 typedef enum { ZP_ACTIVATION_ERROR_SIZE } ZpActivationError;
 #define ZP_ACTIVATION_ERROR (zp_activation_error_quark())

@@ -153,6 +153,16 @@ fused_projection_attention(const ZpProgram *program, const ZpActivationBlock *bl
     return zp_program_dropout(program, block->dropout, block->cpu_kernels, output);
 }
 
+static void
+turn(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor **heads)
+{
+    ZpTensor *before = *heads;
+    if (program->compiled)
+        *heads = zp_fused_rotate(program->trace, zp_take(before));
+    else
+        rebind(heads, rotate(program, block, before));
+}
+
 ZpTensor *
 zp_program_attention(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
@@ -163,8 +173,8 @@ zp_program_attention(const ZpProgram *program, const ZpActivationBlock *block, Z
     g_autoptr(ZpTensor) key = project(program, block, a, block->kv_heads, bias, block->qk_norm);
     g_autoptr(ZpTensor) value = project(program, block, a, block->kv_heads, bias, FALSE);
     if (rotary) {
-        rebind(&query, rotate(program, block, query));
-        rebind(&key, rotate(program, block, key));
+        turn(program, block, &query);
+        turn(program, block, &key);
     }
     g_autoptr(ZpTensor) output = attend(program, block, query, key, value);
     rebind(&output, zp_program_linear(program, ZP_LINEAR_ROW, output, block->hidden, bias));

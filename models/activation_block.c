@@ -1,11 +1,35 @@
 /* The programs of the block families; scopes end where the modules' functions would return. */
 #include "models/activation_program.h"
 
+/* No backward reads its result, unless a norm follows: then a compiler drops what a policy would
+ * keep of it. */
+static ZpTensor *
+last_product(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
+{
+    program->trace->unread = block->norm != ZP_NORM_PLUS_ONE;
+    ZpTensor *result = zp_program_linear(program, ZP_LINEAR_ROW, a, block->hidden, FALSE);
+    program->trace->unread = FALSE;
+    return result;
+}
+
+static ZpTensor *
+add_branch(const ZpProgram *program, ZpTensor *stream, ZpTensor *branch)
+{
+    return program->compiled ? zp_fused_sum(program->trace, stream, branch)
+                             : zp_add(program->trace, stream, branch);
+}
+
 static ZpTensor *
 gated_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
     ZpTrace *trace = program->trace;
     g_autoptr(ZpTensor) gate = zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, FALSE);
+    if (program->compiled) {
+        ZpTensor *up = zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, FALSE));
+        ZpTensor *first = zp_take(g_steal_pointer(&gate));
+        g_autoptr(ZpTensor) inner = zp_fused_gate(trace, first, up);
+        return last_product(program, block, inner);
+    }
     ZpTensor *opened = zp_take(zp_program_activation(program, block->activation, gate));
     g_clear_pointer(&gate, zp_tensor_unref);
     ZpTensor *up = zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, FALSE));
@@ -43,7 +67,7 @@ llama(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *input)
         g_autoptr(ZpTensor) raw = g_steal_pointer(&branch);
         branch = zp_program_norm(program, block->norm, raw, block->hidden);
     }
-    residual = zp_add(trace, input, branch);
+    residual = add_branch(program, input, branch);
     g_clear_pointer(&branch, zp_tensor_unref);
     trace->part++;
     {
@@ -54,7 +78,7 @@ llama(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *input)
         g_autoptr(ZpTensor) raw = g_steal_pointer(&branch);
         branch = zp_program_norm(program, block->norm, raw, block->hidden);
     }
-    return zp_add(trace, residual, branch);
+    return add_branch(program, residual, branch);
 }
 
 static ZpTensor *
@@ -195,6 +219,7 @@ zp_program_block(ZpTrace *trace, ZpTensor *input, gconstpointer data)
 {
     const ZpActivationBlock *block = data;
     ZpProgram program = zp_program(trace, block->regime);
+    program.compiled = block->compiled;
     program.sequence_ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
     trace->part = 0;
     switch (block->family) {

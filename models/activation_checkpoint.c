@@ -128,7 +128,8 @@ zp_frame_cached(ZpTrace *trace, ZpTraceCached kind, ZpTensor **outputs, int coun
 void
 zp_frame_cache(ZpTrace *trace, ZpTraceCached kind, ZpTensor *const *outputs, int count)
 {
-    if (!trace->frame || trace->recomputing || trace->stopped || !keeps(trace->frame, kind))
+    if (!trace->frame || trace->recomputing || trace->stopped || !keeps(trace->frame, kind) ||
+        trace->unread)
         return;
     for (int i = 0; i < count; i++)
         g_queue_push_tail(&trace->frame->cached[kind],

@@ -38,6 +38,8 @@ cross_entropy(const ZpProgram *program, const ZpActivationLoss *loss, ZpTensor *
               ZpTensor *target)
 {
     ZpTrace *trace = program->trace;
+    if (loss->compiled)
+        return zp_fused_cross_entropy(trace, logits, target);
     gint64 width = loss->vocabulary;
     gint64 count = logits && !trace->stopped ? zp_shape_elements(&logits->shape) / width : 1;
     g_autoptr(ZpTensor) rows = zp_reshape(trace, logits, 2, (gint64[]){count, width});
@@ -90,8 +92,6 @@ loss_of_shifted(const ZpProgram *program, const ZpActivationLoss *loss, ZpTensor
 {
     ZpTrace *trace = program->trace;
     gboolean late = loss->kind == ZP_LOSS_SHIFT_16;
-    if (!late)
-        rebind(logits, zp_to(trace, *logits, 4));
     ZpTensor *cut = zp_take(zp_slice(trace, *logits, 1, 0, loss->tokens - 1));
     g_autoptr(ZpTensor) shifted = zp_contiguous(trace, cut);
     g_autoptr(ZpTensor) target = shifted_labels(program, loss);
@@ -105,7 +105,7 @@ loss_of_whole(const ZpProgram *program, const ZpActivationLoss *loss, ZpTensor *
 {
     ZpTrace *trace = program->trace;
     g_autoptr(ZpTensor) wide = NULL;
-    switch (loss->kind) {
+    switch (loss->compiled ? ZP_LOSS_RAW : loss->kind) {
     case ZP_LOSS_FLOAT: {
         wide = zp_to(trace, *logits, 4);
         g_autoptr(ZpTensor) target = padded_labels(program, loss);
@@ -115,8 +115,6 @@ loss_of_whole(const ZpProgram *program, const ZpActivationLoss *loss, ZpTensor *
     case ZP_LOSS_SHIFT_16:
         return loss_of_shifted(program, loss, logits);
     case ZP_LOSS_FLOAT_REBIND:
-        rebind(logits, zp_to(trace, *logits, 4));
-        break;
     case ZP_LOSS_RAW:
     case ZP_LOSS_CHUNKS:
     case ZP_LOSS_CHUNKS_CHECKPOINTED:
@@ -139,7 +137,8 @@ loss_of_chunk(ZpTrace *trace, ZpTensor *chunk, gconstpointer data)
         g_autoptr(ZpTensor) input = zp_program_cast(&program, chunk);
         logits = zp_linear(trace, input, head->matrix, NULL);
     }
-    rebind(&logits, zp_to(trace, logits, 4));
+    if (!head->loss->compiled)
+        rebind(&logits, zp_to(trace, logits, 4));
     return cross_entropy(&program, head->loss, logits, target);
 }
 
@@ -185,6 +184,9 @@ run(ZpTrace *trace, ZpTensor *input, const ZpActivationLoss *loss, Head *head, Z
         rebind(&logits, zp_tanh(trace, logits));
         rebind(&logits, zp_scale(trace, logits));
     }
+    /* Where the cast is the model's, what it returns is fp32. */
+    if (loss->kind == ZP_LOSS_FLOAT_REBIND || loss->kind == ZP_LOSS_SHIFT_FLOAT)
+        rebind(&logits, zp_to(trace, logits, 4));
     if (loss->keep_logits)
         *held = zp_tensor_again(logits);
     return loss_of_whole(&program, loss, &logits);

@@ -65,6 +65,14 @@ ZpTensor *zp_gathered_linear(ZpTrace *trace, ZpTensor *a, ZpTensor *weight, ZpTe
                              gint64 ways);
 ZpTensor *zp_reduce_scatter(ZpTrace *trace, ZpTensor *a, gint64 ways);
 
+/* --- kernels of a compiler (activation_ops_compiled.c) --- */
+ZpTensor *zp_fused_rotate(ZpTrace *trace, ZpTensor *a); /* position embeddings of queries, keys */
+ZpTensor *zp_fused_gate(ZpTrace *trace, ZpTensor *gate, ZpTensor *up); /* activation and product */
+/* The residual stream is never written: whoever reads it adds the branch, whose storage it is. */
+ZpTensor *zp_fused_sum(ZpTrace *trace, ZpTensor *stream, ZpTensor *branch);
+/* Casts and the loss of rows of logits. */
+ZpTensor *zp_fused_cross_entropy(ZpTrace *trace, ZpTensor *logits, ZpTensor *target);
+
 /* --- rows by index (activation_ops_index.c) --- */
 /* second NULL: one index tensor over the first dimension; else two over the first two. */
 ZpTensor *zp_index(ZpTrace *trace, ZpTensor *a, ZpTensor *first, ZpTensor *second);

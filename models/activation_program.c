@@ -146,7 +146,7 @@ composite_norm(const ZpProgram *program, ZpTensor *a, gint64 width)
 ZpTensor *
 zp_program_norm(const ZpProgram *program, ZpBlockNorm norm, ZpTensor *a, gint64 width)
 {
-    switch (norm) {
+    switch (program->compiled ? ZP_NORM_FUSED : norm) {
     case ZP_NORM_FUSED: {
         g_autoptr(ZpTensor) weight = zp_program_parameter(program, 1, &width);
         return zp_rms_norm(program->trace, a, weight);

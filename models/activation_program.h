@@ -9,6 +9,7 @@ typedef struct {
     int compute_bytes;  /* of products */
     int residual_bytes; /* of the residual, the weights and the tables */
     gboolean autocast;
+    gboolean compiled;    /* chains of elementwise operators are one kernel */
     gint64 sequence_ways; /* ranks that share the tokens outside of split products; 1: none */
 } ZpProgram;
 

@@ -84,6 +84,21 @@ zp_activation_script_free(ZpActivationScript *script)
     g_free(script);
 }
 
+void
+zp_activation_loss_events(const ZpActivationLoss *loss, gboolean one_sequence, GArray *events)
+{
+    ZpScriptSource source = {.kind = ZP_SCRIPT_LOSS, .loss = *loss};
+    source.loss.without_norm = TRUE;
+    ZpScript script = zp_script_new(&source, one_sequence);
+    for (guint i = 0; i < script.events->len; i++) {
+        const ZpScriptEvent *event = event_at(&script, i);
+        ZpModelEvent own = {event->storage, event->pass == ZP_TRACE_BACKWARD, event->dies,
+                            zp_form_bytes(&event->form, script.scale)};
+        g_array_append_val(events, own);
+    }
+    zp_script_clear(&script);
+}
+
 /* Place in time of a pass of a part. */
 static int
 place(const ZpActivationScript *script, ZpActivationPass pass, int part)

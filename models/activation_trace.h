@@ -131,6 +131,7 @@ struct _ZpTrace {
     gint64 gradient_elements; /* size of the parameter a gradient is made for; 0: none */
     ZpTraceFrame *frame;      /* the checkpointed region being run */
     gboolean recomputing;
+    gboolean unread;      /* no backward reads what is made: policies need not keep it */
     GPtrArray *copies;    /* of parameters, that autocast keeps while it is on */
     GPtrArray *gradients; /* of leaves, kept until the trace ends */
     /* What runs: a part of the program; backward, that of the node that runs or ran last. */

@@ -1,7 +1,7 @@
 /* A transformer described by its dimensions, and the model built from it.
  *
  * What two models of the same family do differently is a field here, never an `if` on a name;
- * families only choose defaults (catalog/families). */
+ * families only choose defaults (models/catalog/families.txt). */
 #pragma once
 
 #include "models/activation.h"
@@ -45,7 +45,7 @@ typedef struct {
      * forward and products for backward. */
     gboolean autocast;
     ZpAttentionImpl attention;
-    ZpTrait fused_norms; /* RMS norms as one kernel; default: written out (LayerNorm is one) */
+    ZpTrait fused_norms;   /* RMS norms as one kernel; default: written out (LayerNorm is one) */
     gboolean fused_rotary; /* rotary embedding as one kernel; counts in time alone */
     ZpTrait dropout, attention_dropout; /* default: the configuration's */
     ZpTrait grouped_experts;            /* one product for all (default), or expert by expert */

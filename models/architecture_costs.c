@@ -56,6 +56,7 @@ cost_head(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpModelL
     gint64 b = traits->number_bytes;
     if (facts->matrix_elements == 0)
         return;
+    layer->runs_again = traits->loss == ZP_LOSS_CHUNKS_CHECKPOINTED;
     gboolean cast = traits->loss != ZP_LOSS_RAW && b < FLOAT_BYTES;
     gint64 wide = cast ? FLOAT_BYTES : b;
     layer->traffic_bytes_per_token =

@@ -282,6 +282,10 @@ zp_cost_layer_parts(const ZpJob *job, const ZpModelLayer *layer, ZpKind pass)
                 attention_seconds(job, layer, pairs) * (backward ? ATTENTION_BACKWARD : 1.0),
             .elementwise = elementwise_seconds(job, layer, &products, tokens, backward),
         };
+    if (backward && layer->runs_again) {
+        parts.products += products_seconds(job, &products, tokens, FALSE, products.count);
+        parts.elementwise += elementwise_seconds(job, layer, &products, tokens, FALSE);
+    }
     parts.host = host_seconds(job, layer, &products, backward);
     return parts;
 }

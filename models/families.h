@@ -13,8 +13,8 @@
  *   match S KEY GLOB     S is 1 where the string at KEY matches, else 0; unset where KEY is absent
  *   positive S KEY|KEY...   S is 1 where the number at the first KEY present and not null is above
  *                        0, else 0; unset where there is none
- *   word S KEY|KEY GLOB=N...   S is the N of the first GLOB that matches the string at the first KEY
- *                        present; unset where none does
+ *   word S KEY|KEY GLOB=N...   S is the N of the first GLOB that matches the string at the first
+ *                        KEY present; unset where none does
  *   list S KEY           S is 1 in the blocks listed in the array at KEY; has_S is 1 where there
  *                        is such an array
  *   count S KEY          S is how many entries the array or object at KEY has

@@ -57,6 +57,11 @@ struct _ZpFsdp {
     double cpu_adam_elements_per_s;
     gboolean checkpoint_outside; /* checkpointing wraps the units; FALSE: units wrap it */
 
+    gboolean shard_even;     /* fsdp2: a shard_placement_fn that cuts what the ranks do not divide
+                              * by rows along another dimension, if they divide one */
+    gboolean wrap_trainable; /* fsdp1, fsdp2: modules with a trainable weight and no children are
+                              * units inside the others, as peft's fsdp_auto_wrap_policy has it */
+
     /* fsdp1 (sync_every_micro_batch FALSE: no_sync()) */
     ZpFsdpChoice shard_gradients_only; /* AUTO: strategy by stage */
     ZpFsdpPrefetch prefetch;
@@ -70,6 +75,9 @@ struct _ZpFsdp {
     /* ddp */
     gint64 bucket_cap_bytes; /* 0: bucket_cap_mb=None, that is 25 MiB with a first one of 1 MiB */
     gboolean gradient_as_bucket_view;
+    gboolean find_unused_parameters; /* buckets in the order of the parameters, never rebuilt */
+    gboolean static_graph;           /* a run's first backward reduces at its end */
+    gboolean unwrapped; /* a program of one rank without DistributedDataParallel: no reducer */
 };
 
 /* PyTorch's defaults. */

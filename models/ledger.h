@@ -17,9 +17,11 @@
  *    bucket_elements or more.  With overlap the bucket before is still in flight while one fills
  *    (also the last one of the micro-batch before, where every micro-batch reduces).  Stage 0 does
  *    not pad.  A world of one rank reduces nothing.
- *  - activations of one micro-batch (ZpModelPolicyBytes): what the checkpointing policy keeps of
- * all layers, and beside it the most of what one layer needs in forward, or in its backward
- * together with what was recomputed of its block.  The head's, as logits, likewise. */
+ *  - activations (ZpModelPolicyBytes): what the checkpointing policy keeps of all layers, of every
+ *    micro-batch that a pipeline's stage keeps at a time (zp_parallel_in_flight()), and beside it
+ *    the most of what one layer needs in forward, or in recomputation and backward together with
+ *    what was brought back of its block so far.  The head's, as logits, likewise, of one
+ *    micro-batch. */
 #pragma once
 
 #include "models/job.h"

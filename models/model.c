@@ -22,6 +22,7 @@ zp_model_new(const char *name)
     g_array_set_clear_func(model->modules, clear_module);
     model->layers = g_array_new(FALSE, TRUE, sizeof(ZpModelLayer));
     model->activations = g_array_new(FALSE, TRUE, sizeof(ZpModelActivation));
+    model->head_events = g_array_new(FALSE, TRUE, sizeof(ZpModelEvent));
     return model;
 }
 
@@ -34,6 +35,7 @@ zp_model_free(ZpModel *model)
     g_array_unref(model->modules);
     g_array_unref(model->layers);
     g_array_unref(model->activations);
+    g_array_unref(model->head_events);
     g_free(model);
 }
 

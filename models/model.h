@@ -117,6 +117,13 @@ zp_model_policy_bytes(const ZpModelActivation *activation, int policy, gint64 se
                                                        : &activation->policies[policy];
 }
 
+/* A storage of the head's comes to life or dies: those of forward, then those of backward. */
+typedef struct {
+    gint32 storage; /* from 0 */
+    gboolean backward, frees;
+    ZpModelBytes bytes; /* of the storage, either way */
+} ZpModelEvent;
+
 /* Costs are integers per token (t = micro_batch x sequence tokens) and per pair
  * (micro_batch x sequence^2), forward, per rank.  Bytes are for the compute dtype the model was
  * built with. */
@@ -133,6 +140,7 @@ typedef struct {
     gint64 stream_traffic_bytes_per_token; /* of it by norms and the residual stream */
     gboolean tensor_cut; /* the layer's matrices are cut among tensor parallel ranks */
     gint64 selective_flops_per_token, selective_flops_per_pair; /* recomputed under selective */
+    gboolean runs_again;     /* forward, inside its backward: a loss in checkpointed chunks */
     gboolean selective_last; /* the layer's last product is part of them */
     gint32
         activation; /* what it holds: index into the model's activations (alike layers share one),
@@ -146,6 +154,9 @@ typedef struct {
     GArray *modules;    /* ZpModelModule, pre-order; may be empty for hand-spelt models */
     GArray *layers;     /* ZpModelLayer, forward order */
     GArray *activations; /* ZpModelActivation, one for each kind of layer */
+    /* ZpModelEvent: the storages of which the head's activation tells the sums, for allocators;
+     * empty where nobody stated them. */
+    GArray *head_events;
     gint32 n_blocks;
     gint64 n_elements; /* unique parameters */
     gint64 n_trainable_elements;
@@ -156,6 +167,13 @@ typedef struct {
     gint64 hidden, ffn, heads, kv_heads, head_size, vocabulary;
     const char *family; /* "llama", "gpt2", "hand-spelt", "total" ... */
 } ZpModel;
+
+/* Forward-equivalents of a layer's backward. */
+static inline double
+zp_model_backward_passes(const ZpModelLayer *layer)
+{
+    return layer->runs_again ? 3.0 : 2.0;
+}
 
 ZpModel *zp_model_new(const char *name);
 void zp_model_free(ZpModel *model);

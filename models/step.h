@@ -26,8 +26,8 @@ typedef struct {
     ZpTime host_blocked_ps;
     gint64 tokens_per_step; /* all ranks together */
     gint64 tokens_per_rank; /* of each GPU: those that share a replica share its tokens */
-    double model_flops; /* per rank and step: 3 x forward, recomputation not counted */
-    double mfu;         /* model_flops / (step time x device peak) */
+    double model_flops;     /* per rank and step: 3 x forward, recomputation not counted */
+    double mfu;             /* model_flops / (step time x device peak) */
     /* Allocated peak of the worst rank. */
     gint32 peak_rank;
     gint64 peak_bytes; /* device, allocated by the framework + runtime overhead class */

@@ -118,8 +118,8 @@ fill_times(const ZpJob *job, const ZpPlayResult *result, ZpStepSummary *summary)
     summary->tokens_per_step = job->training.micro_batch * job->training.sequence *
                                job->training.accumulation * job->world.ranks;
     const ZpParallel *parallel = &job->world.parallel;
-    gint64 gpus = (gint64)job->world.ranks * zp_parallel_tensor(parallel) *
-                  zp_parallel_pipeline(parallel);
+    gint64 gpus =
+        (gint64)job->world.ranks * zp_parallel_tensor(parallel) * zp_parallel_pipeline(parallel);
     summary->tokens_per_rank = summary->tokens_per_step / gpus;
     summary->model_flops = model_flops(job);
     double seconds = zp_time_to_seconds(summary->step_ps);

@@ -104,7 +104,7 @@ simulate(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware,
     }
     row->accumulation = job->job.training.accumulation;
     const ZpParallel *parallel = &job->job.world.parallel;
-    row->cut = zp_parallel_tensor(parallel) * zp_parallel_context(parallel) *
+    row->cut = (gint64)zp_parallel_tensor(parallel) * zp_parallel_context(parallel) *
                zp_parallel_pipeline(parallel);
     row->simulated_ms = zp_time_to_seconds(summary.step_ps) * 1e3;
     row->error = row->simulated_ms / row->measured_ms - 1.0;

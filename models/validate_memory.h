@@ -18,7 +18,10 @@
  *    (FlashAttention, arXiv 2205.14135, is of 2022);
  *  - activations: models/activation.h for the row's program (validate_memory_activations.c says
  * how);
- *  - what a ladder of settings added once stays (chunked losses are not modelled);
+ *  - the storages of the head and its loss are replayed one by one, since they are the largest;
+ *  - what a ladder of settings added once stays;
+ *  - a PyTorch program on one device without master weights is `ddp` without its reducer: gradients
+ *    live from backward to zero_grad(set_to_none=True);
  *  - the MLP is gated where that parameter count is nearer to n_params; "32 enc + 32 dec" is
  *    PyTorch's nn.Transformer;
  *  - notes "LoRA r=R on q,k,v,o": the model is frozen and has adapters beside those projections;

@@ -21,17 +21,22 @@ is_megatron(const ZpValidateRecord *row)
     return zp_validate_record_has(row, "source", "megatron");
 }
 
-/* Compiled programs run norms as one kernel; others write them out. */
+static gboolean
+is_compiled(const ZpValidateRecord *row)
+{
+    return g_str_has_prefix(zp_validate_record_text(row, "compile"), "y");
+}
+
 static ZpActivationBlock
 describe_block(const ZpValidateRecord *row, const ZpJob *job, gboolean gated)
 {
     const ZpModel *model = job->model;
-    gboolean compiled = g_str_has_prefix(zp_validate_record_text(row, "compile"), "y");
     gboolean eager = zp_validate_memory_is_eager(row);
     gint64 tensor = zp_parallel_tensor(&job->world.parallel);
     return (ZpActivationBlock){
         .family = gated ? ZP_BLOCK_LLAMA : ZP_BLOCK_GPT2,
-        .norm = compiled || !gated ? ZP_NORM_FUSED : ZP_NORM_EAGER,
+        .norm = gated ? ZP_NORM_EAGER : ZP_NORM_FUSED,
+        .compiled = is_compiled(row),
         .attention = eager                             ? ZP_BLOCK_EAGER
                      : model->heads != model->kv_heads ? ZP_BLOCK_FLASH_REPEATED
                                                        : ZP_BLOCK_FLASH,
@@ -55,18 +60,33 @@ describe_block(const ZpValidateRecord *row, const ZpJob *job, gboolean gated)
     };
 }
 
-/* torchtitan and torchtune cast the logits to fp32 at the loss; Hugging Face's Llama (of the
- * programs on it) in the model, and then shifts a copy of them. */
+/* torchtune's losses (modules/loss/ce_chunked_output_loss.py): the head's products are made in
+ * chunks too. */
+#define TORCHTUNE_CHUNKS 8
+
+/* Hugging Face's Llama casts the logits to fp32 in the model and then shifts a copy of them;
+ * torchtune's (modules/transformer.py, TransformerDecoder.forward) does the former, unless the loss
+ * is in chunks, and compiles the loss with the blocks; torchtitan's (models/llama/model.py,
+ * Transformer.forward) did so until its PR #391 (June 2024), whose loss casts what it is given and
+ * drops it before backward, and is not compiled ("causes CUDA errors" in its train.py). */
 static ZpActivationLoss
 describe_loss(const ZpValidateRecord *row, const ZpJob *job)
 {
     gboolean hugging = zp_validate_record_has(row, "source", "dlrover") ||
                        zp_validate_record_has(row, "source", "huggingface");
+    gboolean early = zp_validate_record_has(row, "source", "pr#165");
+    gboolean tune = zp_validate_record_has(row, "source", "torchtune");
+    gboolean chunks = zp_validate_memory_is_after(row, "chunked cross entropy");
     return (ZpActivationLoss){
-        .kind = hugging ? ZP_LOSS_SHIFT_FLOAT : ZP_LOSS_FLOAT,
+        .kind = hugging         ? ZP_LOSS_SHIFT_FLOAT
+                : chunks        ? ZP_LOSS_CHUNKS
+                : early || tune ? ZP_LOSS_FLOAT_REBIND
+                                : ZP_LOSS_FLOAT,
+        .chunks = TORCHTUNE_CHUNKS,
+        .compiled = tune && is_compiled(row),
         .regime = regime_of(row, job),
-        /* released before backward since torchtitan's PR #391 (June 2024) */
-        .keep_logits = zp_validate_record_has(row, "source", "pr#165"),
+        /* by the training loop, as "pred" and "outputs" */
+        .keep_logits = early || zp_validate_record_has(row, "source", "dlrover"),
         .batch = job->training.micro_batch,
         .tokens = job->training.sequence,
         .hidden = job->model->hidden,
@@ -92,8 +112,10 @@ zp_validate_memory_activations(const ZpValidateRecord *row, ZpModel *model, cons
         ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
         part = layer->block == before ? part + 1 : 0;
         before = layer->block;
-        if (layer->kind == ZP_LAYER_HEAD)
+        if (layer->kind == ZP_LAYER_HEAD) {
             layer->activation = zp_model_add_activation(model, &end);
+            zp_activation_loss_events(&loss, loss.batch == 1, model->head_events);
+        }
         if (layer->block == ZP_MODEL_NONE)
             continue;
         g_assert(part < parts.n_parts);

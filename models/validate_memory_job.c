@@ -27,9 +27,8 @@ refuse(GError **error, const char *reason)
     return FALSE;
 }
 
-/* A cumulative ladder keeps what an earlier step of it added. */
-static gboolean
-is_after(const ZpValidateRecord *row, const char *part)
+gboolean
+zp_validate_memory_is_after(const ZpValidateRecord *row, const char *part)
 {
     if (!zp_validate_record_has(row, "notes", "cumulative ladder"))
         return FALSE;
@@ -48,8 +47,6 @@ check_scope(const ZpValidateRecord *row, GError **error)
 {
     if (zp_validate_record_has(row, "cpu_offload", "y"))
         return refuse(error, "offload is not among these comparisons");
-    if (is_after(row, "chunked cross entropy"))
-        return refuse(error, "a loss in chunks is not modelled");
     gboolean adapters = zp_validate_record_has(row, "strategy", "lora") ||
                         zp_validate_record_has(row, "notes", "lora") ||
                         zp_validate_record_has(row, "model_name", "lora");
@@ -98,6 +95,14 @@ fill_training(ZpValidateMemoryJob *self, const ZpValidateRecord *row, GError **e
     return TRUE;
 }
 
+/* A PyTorch program on one device that keeps no master weights. */
+static gboolean
+is_plain(const ZpValidateRecord *row)
+{
+    return zp_validate_record_has(row, "framework", "single device") &&
+           zp_validate_record_has(row, "master_dtype", "none");
+}
+
 static const char *
 runtime_of(const ZpValidateRecord *row, gint32 pipeline)
 {
@@ -106,6 +111,8 @@ runtime_of(const ZpValidateRecord *row, gint32 pipeline)
         if (strcmp(zp_validate_record_text(row, "framework"), names[i]) == 0 && pipeline == 1)
             return names[i];
     }
+    if (is_plain(row))
+        return "ddp";
     return "ideal"; /* a pipeline is known to it alone */
 }
 
@@ -166,6 +173,7 @@ fill_strategy(ZpValidateMemoryJob *self, const ZpValidateRecord *row, GError **e
     };
     fill_precision(job, row);
     self->fsdp = *zp_fsdp_defaults();
+    self->fsdp.unwrapped = is_plain(row);
     self->fsdp.first_step = zp_validate_record_has(row, "source", "(step 1)");
     self->fsdp.next_forward_prefetch =
         zp_validate_record_has(row, "prefetch_overlap", "forward_prefetch=true");
@@ -175,6 +183,7 @@ fill_strategy(ZpValidateMemoryJob *self, const ZpValidateRecord *row, GError **e
     self->fsdp.zero_grad_after_forward = zp_validate_record_has(row, "source", "pytorch-lightning");
     if (!zp_validate_record_has(row, "optimizer", "foreach"))
         self->fsdp.optimizer = ZP_FSDP_OPTIMIZER_FUSED;
+    self->fsdp.wrap_trainable = zp_validate_record_has(row, "notes", "lora r=");
     job->fsdp = &self->fsdp;
     zp_deepspeed_init(&self->deepspeed);
     job->deepspeed = &self->deepspeed;

@@ -20,6 +20,9 @@ ZpValidateMemoryJob *zp_validate_memory_job_new(const ZpValidateRecord *record,
 void zp_validate_memory_job_free(ZpValidateMemoryJob *job);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpValidateMemoryJob, zp_validate_memory_job_free)
 
+/* A cumulative ladder of settings keeps what an earlier step of it added: does this row or one
+ * before it in its ladder note `part`? */
+gboolean zp_validate_memory_is_after(const ZpValidateRecord *record, const char *part);
 /* Is attention written out? */
 gboolean zp_validate_memory_is_eager(const ZpValidateRecord *record);
 /* The whole model, built for the job's cuts. */

@@ -2,9 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/adapters.h"
 #include "models/architecture.h"
 #include "models/validate.h"
 #include "models/validate_memory_job.h"
+
+/* What the runs with adapters train: q, k, v and o. */
+#define ATTENTION_PROJECTIONS "*.self_attn.*_proj"
 
 gboolean
 zp_validate_memory_is_eager(const ZpValidateRecord *row)
@@ -142,34 +146,6 @@ build_encoder_decoder(const ZpValidateRecord *row)
     return model;
 }
 
-/* LoRA (arXiv 2106.09685): beside each of the four projections two matrices of rank r. */
-static void
-add_adapters(ZpModel *model, gint64 rank)
-{
-    guint n_base = model->parameters->len;
-    for (guint p = 0; p < n_base; p++)
-        g_array_index(model->parameters, ZpModelParameter, p).trainable = FALSE;
-    for (guint p = 0; p < n_base; p++) {
-        ZpModelParameter base = *zp_model_parameter(model, (gint32)p);
-        if (base.n_dims != 2 || base.layer == ZP_MODEL_NONE ||
-            zp_model_layer(model, base.layer)->kind != ZP_LAYER_ATTENTION)
-            continue;
-        for (int side = 0; side < 2; side++) {
-            g_autofree char *name = g_strconcat(base.name, side == 0 ? ".lora_a" : ".lora_b", NULL);
-            ZpModelParameter adapter = base;
-            adapter.name = g_intern_string(name);
-            adapter.shape[0] = side == 0 ? rank : base.shape[0];
-            adapter.shape[1] = side == 0 ? base.shape[1] : rank;
-            adapter.elements = adapter.shape[0] * adapter.shape[1];
-            adapter.trainable = TRUE;
-            g_array_append_val(model->parameters, adapter);
-            g_array_index(model->layers, ZpModelLayer, (guint)base.layer).elements +=
-                adapter.elements;
-        }
-    }
-    zp_model_finish(model);
-}
-
 ZpModel *
 zp_validate_memory_model(const ZpValidateRecord *row, const ZpJob *job, GError **error)
 {
@@ -186,9 +162,10 @@ zp_validate_memory_model(const ZpValidateRecord *row, const ZpJob *job, GError *
     double off_gated = fabs((double)gated->n_elements - wanted);
     double off_plain = fabs((double)plain->n_elements - wanted);
     gboolean is_gated = wanted > 0.0 ? off_gated <= off_plain : zp_validate_record_looks_gated(row);
-    ZpModel *model = is_gated ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
+    g_autoptr(ZpModel) model = is_gated ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
     const char *lora = strstr(zp_validate_record_text(row, "notes"), "LoRA r=");
-    if (lora != NULL)
-        add_adapters(model, g_ascii_strtoll(lora + strlen("LoRA r="), NULL, 10));
-    return model;
+    gint32 rank = lora ? (gint32)g_ascii_strtoll(lora + strlen("LoRA r="), NULL, 10) : 0;
+    if (lora != NULL && !zp_model_add_lora(model, rank, ATTENTION_PROJECTIONS, error))
+        return NULL;
+    return g_steal_pointer(&model);
 }

@@ -8,7 +8,7 @@
 G_DEFINE_QUARK(zp_plot_error_quark, zp_plot_error)
 
 typedef struct {
-    const char *name, *help, *template;
+    const char *name, *template;
     gboolean (*write)(ZpStore *store, const ZpPlotRequest *request, GString *script,
                       GError **error);
     int min_runs, max_runs;
@@ -16,30 +16,18 @@ typedef struct {
 } Kind;
 
 static const Kind kinds[ZP_PLOT_N_KINDS] = {
-    [ZP_PLOT_MEMORY] = {"memory", "memory over time by tensor class, capacity and peak",
-                        "memory.gp", zp_plot_memory, 1, 1, FALSE, FALSE},
-    [ZP_PLOT_STREAMS] = {"streams", "work on the streams over time", "streams.gp", zp_plot_streams,
-                         1, 1, FALSE, FALSE},
-    [ZP_PLOT_SWEEP] = {"sweep", "peak and step time against an axis of a sweep", "sweep.gp",
-                       zp_plot_sweep, 0, 0, TRUE, FALSE},
-    [ZP_PLOT_STAGES] = {"stages", "peaks by tensor class side by side, of runs or a sweep's points",
-                        "stages.gp", zp_plot_stages, 1, 60, TRUE, TRUE},
-    [ZP_PLOT_RUNS] = {"runs", "total memory of several runs over time", "runs.gp", zp_plot_runs, 1,
-                      16, FALSE, FALSE},
-    [ZP_PLOT_PARETO] = {"pareto", "peak against step time of a sweep, its front and knee",
-                        "pareto.gp", zp_plot_pareto, 0, 0, TRUE, FALSE},
+    [ZP_PLOT_MEMORY] = {"memory", "memory.gp", zp_plot_memory, 1, 1, FALSE, FALSE},
+    [ZP_PLOT_STREAMS] = {"streams", "streams.gp", zp_plot_streams, 1, 1, FALSE, FALSE},
+    [ZP_PLOT_SWEEP] = {"sweep", "sweep.gp", zp_plot_sweep, 0, 0, TRUE, FALSE},
+    [ZP_PLOT_STAGES] = {"stages", "stages.gp", zp_plot_stages, 1, 60, TRUE, TRUE},
+    [ZP_PLOT_RUNS] = {"runs", "runs.gp", zp_plot_runs, 1, 16, FALSE, FALSE},
+    [ZP_PLOT_PARETO] = {"pareto", "pareto.gp", zp_plot_pareto, 0, 0, TRUE, FALSE},
 };
 
 const char *
 zp_plot_kind_name(ZpPlotKind kind)
 {
     return kinds[kind].name;
-}
-
-const char *
-zp_plot_kind_help(ZpPlotKind kind)
-{
-    return kinds[kind].help;
 }
 
 gboolean

@@ -16,7 +16,6 @@ typedef enum {
 } ZpPlotKind;
 
 const char *zp_plot_kind_name(ZpPlotKind kind); /* "memory" */
-const char *zp_plot_kind_help(ZpPlotKind kind); /* one line */
 /* The error names the kinds there are. */
 gboolean zp_plot_kind_parse(const char *text, ZpPlotKind *kind, GError **error);
 /* Does this kind draw a sweep rather than runs?  STAGES draws either. */

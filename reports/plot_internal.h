@@ -43,8 +43,6 @@ gboolean zp_plot_phases(ZpStore *store, gint64 run, GString *script, GError **er
 /* Colours (after Okabe and Ito: told apart with any colour vision), "#rrggbb". */
 const char *zp_plot_class_color(ZpClass class_id);
 const char *zp_plot_kind_color(ZpKind kind);
-#define ZP_PLOT_N_SERIES 8
-const char *zp_plot_series_color(gsize index);
 /* Classes from the bottom of a stack to its top: what lasts below, what comes and goes above. */
 extern const ZpClass zp_plot_stack[ZP_N_CLASSES];
 /* -1 if the word is unknown. */

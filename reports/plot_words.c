@@ -33,7 +33,7 @@ static const char *const kind_colors[ZP_N_KINDS] = {
     [ZP_KIND_SEND] = "#7a4a1e",           [ZP_KIND_WAIT] = "#e0d8cc",
 };
 
-static const char *const series_colors[ZP_PLOT_N_SERIES] = {
+static const char *const series_colors[] = {
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d", "#a89b00",
 };
 
@@ -63,12 +63,6 @@ const char *
 zp_plot_kind_color(ZpKind kind)
 {
     return kind_colors[kind];
-}
-
-const char *
-zp_plot_series_color(gsize index)
-{
-    return series_colors[index % ZP_PLOT_N_SERIES];
 }
 
 static int
@@ -172,5 +166,5 @@ zp_plot_capacity(GString *script, gint64 capacity_bytes, gint64 highest_bytes)
 void
 zp_plot_series_colors(GString *script)
 {
-    zp_plot_set_texts(script, "zp_series", series_colors, ZP_PLOT_N_SERIES);
+    zp_plot_set_texts(script, "zp_series", series_colors, G_N_ELEMENTS(series_colors));
 }

@@ -133,9 +133,6 @@ zp_receipt_finish(JsonBuilder *json)
 {
     json_builder_end_object(json);
     g_autoptr(JsonNode) root = json_builder_get_root(json);
-    g_autoptr(JsonGenerator) generator = json_generator_new();
-    json_generator_set_root(generator, root);
-    json_generator_set_pretty(generator, TRUE);
-    g_autofree char *text = json_generator_to_data(generator, NULL);
+    g_autofree char *text = json_to_string(root, TRUE);
     return g_strconcat(text, "\n", NULL);
 }

@@ -52,12 +52,6 @@ zp_recorder_free(ZpRecorder *recorder)
 }
 
 void
-zp_recorder_set_rank(ZpRecorder *recorder, gint32 rank)
-{
-    recorder->observer.rank = rank;
-}
-
-void
 zp_recorder_clear(ZpRecorder *recorder)
 {
     g_array_set_size(recorder->spans, 0);

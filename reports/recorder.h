@@ -5,13 +5,11 @@
 
 typedef struct _ZpRecorder ZpRecorder;
 
-/* Records rank 0 until told otherwise. */
+/* Records rank 0. */
 ZpRecorder *zp_recorder_new(void);
 void zp_recorder_free(ZpRecorder *recorder);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpRecorder, zp_recorder_free)
 
-/* The rank to record (ZP_TAPE_NONE: all), before the play. */
-void zp_recorder_set_rank(ZpRecorder *recorder, gint32 rank);
 /* Forgets what was recorded, keeps the memory for the next play. */
 void zp_recorder_clear(ZpRecorder *recorder);
 
@@ -21,7 +19,7 @@ const ZpObserver *zp_recorder_observer(ZpRecorder *recorder);
 /* In the order they were reported: spans by their end, changes by time. */
 const ZpObserverSpan *zp_recorder_spans(const ZpRecorder *recorder, gsize *n);
 const ZpObserverChange *zp_recorder_changes(const ZpRecorder *recorder, gsize *n);
-/* Empty where the job had no allocator, or rank 0 was not recorded. */
+/* Empty where the job had no allocator. */
 const ZpObserverPools *zp_recorder_pools(const ZpRecorder *recorder, gsize *n);
 
 /* How the exposed time (communication or copies running, compute not) is shared out: each instant

@@ -2,8 +2,8 @@
 -- a file of schema 1 is refused: record its runs again.)
 --
 -- Units: *_bytes are bytes, *_ps picoseconds, *_elements numbers of elements; all integers.
--- Words that repeat (classes, phases, kinds, streams, units) are rows of `name` and are referred to
--- by its id; the views resolve them, so people query the views:
+-- Words that repeat (classes, roles, phases, kinds, streams, units, rules) are rows of `name` and are
+-- referred to by its id; the views resolve them, so people query the views:
 --
 --   Which runs are there, and do they fit?
 --     SELECT run, name, step_ms, exposed_ms, peak_gib, fits FROM run_summary;
@@ -48,9 +48,9 @@ CREATE TABLE run (
     source            TEXT,              -- scenario path or name
     runtime           TEXT NOT NULL,
     model             TEXT NOT NULL,
-    parameter_elements INTEGER NOT NULL,
+    parameter_elements INTEGER NOT NULL, -- of the model; where it is cut, of a rank's part
     stage             INTEGER NOT NULL,
-    ranks             INTEGER NOT NULL,
+    ranks             INTEGER NOT NULL,  -- that hold the same parameters: data x context parallel
     shard_group       INTEGER NOT NULL,
     step_ps           INTEGER NOT NULL,
     exposed_ps        INTEGER NOT NULL,  -- communication or copies without compute

@@ -90,25 +90,45 @@ zp_store_prepare(ZpStore *store, const char *sql, GError **error)
     return statement;
 }
 
+/* FALSE: a name could not be made. */
+static gboolean
+bind_value(ZpStore *store, ZpStatement *statement, int at, const ZpStoreValue *value,
+           GError **error)
+{
+    gint64 id;
+    switch (value->type) {
+    case ZP_STORE_VALUE_INT:
+        sqlite3_bind_int64(statement, at, value->integer);
+        break;
+    case ZP_STORE_VALUE_REAL:
+        sqlite3_bind_double(statement, at, value->real);
+        break;
+    case ZP_STORE_VALUE_TEXT:
+        sqlite3_bind_text(statement, at, value->text, -1, SQLITE_STATIC);
+        break;
+    case ZP_STORE_VALUE_NAME:
+        id = zp_store_name(store, value->text, error);
+        if (id < 0)
+            return FALSE;
+        if (id > 0)
+            sqlite3_bind_int64(statement, at, id);
+        else
+            sqlite3_bind_null(statement, at);
+        break;
+    case ZP_STORE_VALUE_NULL:
+        sqlite3_bind_null(statement, at);
+        break;
+    }
+    return TRUE;
+}
+
 gboolean
 zp_store_insert_row(ZpStore *store, ZpStatement *statement, GError **error,
                     const ZpStoreValue *values, gsize n)
 {
     for (int i = 0; i < (int)n; i++) {
-        switch (values[i].type) {
-        case ZP_STORE_VALUE_INT:
-            sqlite3_bind_int64(statement, i + 1, values[i].integer);
-            break;
-        case ZP_STORE_VALUE_REAL:
-            sqlite3_bind_double(statement, i + 1, values[i].real);
-            break;
-        case ZP_STORE_VALUE_TEXT:
-            sqlite3_bind_text(statement, i + 1, values[i].text, -1, SQLITE_STATIC);
-            break;
-        case ZP_STORE_VALUE_NULL:
-            sqlite3_bind_null(statement, i + 1);
-            break;
-        }
+        if (!bind_value(store, statement, i + 1, &values[i], error))
+            return FALSE;
     }
     int code = sqlite3_step(statement);
     if (code != SQLITE_DONE)

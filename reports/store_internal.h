@@ -36,12 +36,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpStatement, zp_store_finalize)
 
 ZpStatement *zp_store_prepare(ZpStore *store, const char *sql, GError **error);
 /* One row to write, a value per parameter: zp_store_insert(store, statement, error, ZP_INT(run),
- * ZP_TEXT(name)).  Texts may be NULL and must live until the call returns; ids of 0 become NULL. */
+ * ZP_NAME(unit)).  Texts may be NULL and must live until the call returns; a name is written as its
+ * id, made if need be; a ZP_ID of 0 becomes NULL. */
 typedef struct {
     enum {
         ZP_STORE_VALUE_INT,
         ZP_STORE_VALUE_REAL,
         ZP_STORE_VALUE_TEXT,
+        ZP_STORE_VALUE_NAME,
         ZP_STORE_VALUE_NULL,
     } type;
     gint64 integer;
@@ -63,6 +65,10 @@ typedef struct {
 #define ZP_TEXT(value)                               \
     {                                                \
         .type = ZP_STORE_VALUE_TEXT, .text = (value) \
+    }
+#define ZP_NAME(value)                               \
+    {                                                \
+        .type = ZP_STORE_VALUE_NAME, .text = (value) \
     }
 #define zp_store_insert(store, statement, error, ...)                                 \
     zp_store_insert_row(store, statement, error, (const ZpStoreValue[]){__VA_ARGS__}, \

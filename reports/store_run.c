@@ -32,10 +32,6 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
     if (s->peak_instr != ZP_TAPE_NONE)
         zp_event_fill(run->tape, s->peak_instr, &event);
     g_autofree char *text = zp_event_text(run->tape, s->peak_instr);
-    gint64 unit = zp_store_name(store, event.unit, error);
-    gint64 phase = unit < 0 ? -1 : zp_store_name(store, event.phase, error);
-    if (phase < 0)
-        return -1;
     g_autoptr(ZpStatement) insert = zp_store_prepare(
         store,
         "INSERT INTO run (name, version, source, runtime, model, parameter_elements, stage, ranks,"
@@ -54,10 +50,11 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
             ZP_INT(s->step_ps), ZP_INT(s->exposed_ps), ZP_INT(s->host_blocked_ps),
             ZP_INT(s->tokens_per_step), ZP_REAL(s->model_flops), ZP_REAL(s->mfu),
             ZP_INT(s->peak_bytes), ZP_INT(s->peak_time), ZP_INT(s->peak_rank), ZP_TEXT(text),
-            ZP_ID(unit), ZP_ID(phase), ZP_INT(s->persistent_bytes), ZP_INT(s->host_peak_bytes),
-            ZP_INT(s->capacity_bytes), ZP_INT(s->contingency_bytes), ZP_INT(s->headroom_bytes),
-            ZP_INT((gint64)(s->fits ? 1 : 0)), ZP_ID(allocator.allocated_bytes),
-            ZP_ID(allocator.active_bytes), ZP_ID(allocator.reserved_bytes)))
+            ZP_NAME(event.unit), ZP_NAME(event.phase), ZP_INT(s->persistent_bytes),
+            ZP_INT(s->host_peak_bytes), ZP_INT(s->capacity_bytes), ZP_INT(s->contingency_bytes),
+            ZP_INT(s->headroom_bytes), ZP_INT((gint64)(s->fits ? 1 : 0)),
+            ZP_ID(allocator.allocated_bytes), ZP_ID(allocator.active_bytes),
+            ZP_ID(allocator.reserved_bytes)))
         return -1;
     return sqlite3_last_insert_rowid(store->db);
 }
@@ -71,10 +68,9 @@ write_units(ZpStore *store, gint64 run, const ZpUnits *units, GError **error)
         return FALSE;
     for (gint32 i = 0; i < units->n_units; i++) {
         const ZpUnit *unit = &units->units[i];
-        gint64 name = zp_store_name(store, unit->name, error);
-        if (name < 0 || !zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_ID(name),
-                                         ZP_INT(unit->elements), ZP_INT(unit->trainable_elements),
-                                         ZP_INT(unit->first_layer), ZP_INT(unit->last_layer)))
+        if (!zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_NAME(unit->name),
+                             ZP_INT(unit->elements), ZP_INT(unit->trainable_elements),
+                             ZP_INT(unit->first_layer), ZP_INT(unit->last_layer)))
             return FALSE;
     }
     return TRUE;
@@ -90,9 +86,8 @@ write_classes(ZpStore *store, gint64 run, const char *table, const gint64 *bytes
     for (int c = 0; c < ZP_N_CLASSES; c++) {
         if (bytes[c] == 0)
             continue;
-        gint64 name = zp_store_name(store, zp_vocabulary_class_name((ZpClass)c), error);
-        if (name < 0 ||
-            !zp_store_insert(store, insert, error, ZP_INT(run), ZP_ID(name), ZP_INT(bytes[c])))
+        if (!zp_store_insert(store, insert, error, ZP_INT(run),
+                             ZP_NAME(zp_vocabulary_class_name((ZpClass)c)), ZP_INT(bytes[c])))
             return FALSE;
     }
     return TRUE;
@@ -111,12 +106,10 @@ write_live_set(ZpStore *store, gint64 run, const ZpTape *tape, const GArray *liv
         const char *unit_name = buffer->unit == ZP_TAPE_NONE
                                     ? NULL
                                     : g_ptr_array_index(tape->unit_names, (guint)buffer->unit);
-        gint64 class_name = zp_store_name(store, tape->vocabulary->classes[entry->class_id], error);
-        gint64 role = zp_store_name(store, tape->vocabulary->roles[buffer->role], error);
-        gint64 unit = zp_store_name(store, unit_name, error);
-        if (class_name < 0 || role < 0 || unit < 0 ||
-            !zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_ID(class_name),
-                             ZP_ID(role), ZP_ID(unit), ZP_INT(buffer->bytes)))
+        if (!zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i),
+                             ZP_NAME(tape->vocabulary->classes[entry->class_id]),
+                             ZP_NAME(tape->vocabulary->roles[buffer->role]), ZP_NAME(unit_name),
+                             ZP_INT(buffer->bytes)))
             return FALSE;
     }
     return TRUE;
@@ -131,16 +124,12 @@ write_ledger_rows(ZpStore *store, gint64 run, const ZpLedger *ledger, GError **e
         return FALSE;
     for (int i = 0; i < ledger->n_rows; i++) {
         const ZpLedgerRow *row = &ledger->rows[i];
-        gint64 class_name = zp_store_name(store, zp_vocabulary_class_name(row->class_id), error);
-        gint64 name = zp_store_name(store, row->name, error);
-        gint64 dtype = zp_store_name(store, zp_dtype_name(row->dtype), error);
-        gint64 evidence = zp_store_name(store, row->evidence, error);
-        if (class_name < 0 || name < 0 || dtype < 0 || evidence < 0 ||
-            !zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_ID(class_name),
-                             ZP_ID(name), ZP_ID(dtype), ZP_REAL(row->bytes_per_element),
+        if (!zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i),
+                             ZP_NAME(zp_vocabulary_class_name(row->class_id)), ZP_NAME(row->name),
+                             ZP_NAME(zp_dtype_name(row->dtype)), ZP_REAL(row->bytes_per_element),
                              ZP_INT(row->copies), ZP_INT(row->owners), ZP_INT(row->elements),
                              ZP_INT(row->padding_bytes), ZP_INT(row->persistent_bytes),
-                             ZP_ID(evidence)))
+                             ZP_NAME(row->evidence)))
             return FALSE;
     }
     return TRUE;
@@ -156,9 +145,8 @@ write_ledger_bounds(ZpStore *store, gint64 run, const ZpLedger *ledger, GError *
     if (insert == NULL)
         return FALSE;
     for (gint64 i = 0; i < ZP_WORDS_N_PARTS; i++) {
-        gint64 part = zp_store_name(store, parts[i].name, error);
-        if (part < 0 || !zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_ID(part),
-                                         ZP_INT(parts[i].bytes)))
+        if (!zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_NAME(parts[i].name),
+                             ZP_INT(parts[i].bytes)))
             return FALSE;
     }
     return TRUE;
@@ -173,12 +161,10 @@ write_traffic(ZpStore *store, gint64 run, const ZpStepSummary *summary, GError *
         return FALSE;
     for (int i = 0; i < summary->n_traffic; i++) {
         const ZpStepTraffic *t = &summary->traffic[i];
-        gint64 kind = zp_store_name(store, zp_vocabulary_kind_name(t->kind), error);
-        gint64 phase = zp_store_name(store, zp_vocabulary_phase_name(t->phase), error);
-        if (kind < 0 || phase < 0 ||
-            !zp_store_insert(store, insert, error, ZP_INT(run), ZP_ID(kind), ZP_ID(phase),
-                             ZP_INT(t->count), ZP_INT(t->bytes), ZP_INT(t->wire_bytes),
-                             ZP_INT(t->busy_ps)))
+        if (!zp_store_insert(store, insert, error, ZP_INT(run),
+                             ZP_NAME(zp_vocabulary_kind_name(t->kind)),
+                             ZP_NAME(zp_vocabulary_phase_name(t->phase)), ZP_INT(t->count),
+                             ZP_INT(t->bytes), ZP_INT(t->wire_bytes), ZP_INT(t->busy_ps)))
             return FALSE;
     }
     return TRUE;
@@ -194,14 +180,11 @@ write_prices(ZpStore *store, gint64 run, const ZpTape *tape, GError **error)
     g_autoptr(GArray) prices = zp_step_prices(tape);
     for (guint i = 0; i < prices->len; i++) {
         const ZpStepPrice *p = &g_array_index(prices, ZpStepPrice, i);
-        gint64 category = zp_store_name(store, zp_words_categories[p->category], error);
-        gint64 kind = zp_store_name(store, zp_vocabulary_kind_name(p->kind), error);
-        gint64 rule = zp_store_name(store, p->rule, error);
-        if (category < 0 || kind < 0 || rule < 0 ||
-            !zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i), ZP_ID(category),
-                             ZP_ID(kind), ZP_INT(p->ranks), ZP_ID(rule), ZP_INT(p->count),
-                             ZP_INT(p->bytes), ZP_INT(p->wire_bytes), ZP_INT(p->busy_ps),
-                             ZP_REAL(p->flops)))
+        if (!zp_store_insert(store, insert, error, ZP_INT(run), ZP_INT(i),
+                             ZP_NAME(zp_words_categories[p->category]),
+                             ZP_NAME(zp_vocabulary_kind_name(p->kind)), ZP_INT(p->ranks),
+                             ZP_NAME(p->rule), ZP_INT(p->count), ZP_INT(p->bytes),
+                             ZP_INT(p->wire_bytes), ZP_INT(p->busy_ps), ZP_REAL(p->flops)))
             return FALSE;
     }
     return TRUE;

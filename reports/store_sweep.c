@@ -83,10 +83,9 @@ write_peak(ZpStore *store, const ZpStepSummary *summary, GError **error)
     for (int c = 0; c < ZP_N_CLASSES; c++) {
         if (summary->peak_by_class[c] == 0)
             continue;
-        gint64 name = zp_store_name(store, zp_vocabulary_class_name((ZpClass)c), error);
-        if (name < 0 || !zp_store_insert(store, store->insert_peak, error, ZP_INT(store->sweep),
-                                         ZP_INT(store->n_points), ZP_ID(name),
-                                         ZP_INT(summary->peak_by_class[c])))
+        if (!zp_store_insert(store, store->insert_peak, error, ZP_INT(store->sweep),
+                             ZP_INT(store->n_points), ZP_NAME(zp_vocabulary_class_name((ZpClass)c)),
+                             ZP_INT(summary->peak_by_class[c])))
             return FALSE;
     }
     return TRUE;
@@ -114,9 +113,8 @@ write_point(ZpStore *store, const ZpReportPoint *point, GError **error)
     if (!ok)
         return FALSE;
     for (gsize axis = 0; axis < store->n_axes; axis++) {
-        gint64 value = zp_store_name(store, point->values[axis], error);
-        if (value < 0 || !zp_store_insert(store, store->insert_value, error, ZP_INT(store->sweep),
-                                          ZP_INT(store->n_points), ZP_INT(axis), ZP_ID(value)))
+        if (!zp_store_insert(store, store->insert_value, error, ZP_INT(store->sweep),
+                             ZP_INT(store->n_points), ZP_INT(axis), ZP_NAME(point->values[axis])))
             return FALSE;
     }
     return s == NULL || write_peak(store, s, error);

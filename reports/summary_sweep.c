@@ -1,8 +1,7 @@
 #include "reports/summary_sweep.h"
 
-#include <json-glib/json-glib.h>
-
 #include "reports/format.h"
+#include "reports/receipt_internal.h"
 #include "reports/table.h"
 
 /* Do points differ in the tokens that a rank's step processes?  Then step times do not compare,
@@ -167,14 +166,12 @@ add_json_point(JsonBuilder *builder, const ZpReportSweep *sweep, const ZpReportP
                gboolean front, gboolean knee)
 {
     json_builder_begin_object(builder);
-    json_builder_set_member_name(builder, "values");
-    json_builder_begin_array(builder);
+    zp_receipt_array(builder, "values");
     for (gsize a = 0; a < sweep->n_axes; a++)
         json_builder_add_string_value(builder, point->values[a]);
     json_builder_end_array(builder);
     if (point->summary == NULL) {
-        json_builder_set_member_name(builder, "error");
-        json_builder_add_string_value(builder, point->error);
+        zp_receipt_text(builder, "error", point->error);
         json_builder_end_object(builder);
         return;
     }
@@ -188,24 +185,12 @@ add_json_point(JsonBuilder *builder, const ZpReportSweep *sweep, const ZpReportP
         {"peak_bytes", point->summary->peak_bytes},
         {"persistent_bytes", point->summary->persistent_bytes},
     };
-    for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        json_builder_set_member_name(builder, numbers[i].name);
-        json_builder_add_int_value(builder, numbers[i].value);
-    }
-    json_builder_set_member_name(builder, "fits");
-    json_builder_add_boolean_value(builder, point->summary->fits);
-    json_builder_set_member_name(builder, "front");
-    json_builder_add_boolean_value(builder, front);
-    json_builder_set_member_name(builder, "knee");
-    json_builder_add_boolean_value(builder, knee);
+    for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++)
+        zp_receipt_int(builder, numbers[i].name, numbers[i].value);
+    zp_receipt_bool(builder, "fits", point->summary->fits);
+    zp_receipt_bool(builder, "front", front);
+    zp_receipt_bool(builder, "knee", knee);
     json_builder_end_object(builder);
-}
-
-static void
-add_text(JsonBuilder *builder, const char *name, const char *value)
-{
-    json_builder_set_member_name(builder, name);
-    json_builder_add_string_value(builder, value);
 }
 
 char *
@@ -219,22 +204,17 @@ zp_summary_sweep_json(const ZpReportSweep *sweep, const ZpReportPoint *points, g
         on_front[pareto.front[i]] = TRUE;
     g_autoptr(JsonBuilder) builder = json_builder_new();
     json_builder_begin_object(builder);
-    add_text(builder, "schema", "zeropeak-sweep/1");
-    add_text(builder, "zeropeak", ZP_VERSION);
-    add_text(builder, "name", sweep->name);
-    add_text(builder, "source", sweep->source);
-    json_builder_set_member_name(builder, "axes");
-    json_builder_begin_array(builder);
+    zp_receipt_text(builder, "schema", "zeropeak-sweep/1");
+    zp_receipt_text(builder, "zeropeak", ZP_VERSION);
+    zp_receipt_text(builder, "name", sweep->name);
+    zp_receipt_text(builder, "source", sweep->source);
+    zp_receipt_array(builder, "axes");
     for (gsize a = 0; a < sweep->n_axes; a++)
         json_builder_add_string_value(builder, sweep->axes[a]);
     json_builder_end_array(builder);
-    json_builder_set_member_name(builder, "points");
-    json_builder_begin_array(builder);
+    zp_receipt_array(builder, "points");
     for (gsize i = 0; i < n_points; i++)
         add_json_point(builder, sweep, &points[i], on_front[i], (gint32)i == pareto.knee);
     json_builder_end_array(builder);
-    json_builder_end_object(builder);
-    g_autoptr(JsonNode) root = json_builder_get_root(builder);
-    g_autofree char *text = json_to_string(root, TRUE);
-    return g_strconcat(text, "\n", NULL);
+    return zp_receipt_finish(builder);
 }

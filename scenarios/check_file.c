@@ -5,6 +5,7 @@
 
 #include "scenarios/check_model.h"
 #include "scenarios/hf_config.h"
+#include "scenarios/json_write.h"
 #include "scenarios/scenario.h"
 
 void
@@ -129,13 +130,9 @@ zp_check_file_json(const ZpCheckFile *check)
 {
     g_autoptr(JsonBuilder) builder = json_builder_new();
     json_builder_begin_object(builder);
-    json_builder_set_member_name(builder, "schema");
-    json_builder_add_string_value(builder, "zeropeak-check/1");
+    zp_json_write_text(builder, "schema", "zeropeak-check/1");
     zp_import_report_members(check->report, builder);
     if (check->model != NULL)
         zp_check_model_members(check->model, builder);
-    json_builder_end_object(builder);
-    g_autoptr(JsonNode) root = json_builder_get_root(builder);
-    g_autofree char *text = json_to_string(root, TRUE);
-    return g_strconcat(text, "\n", NULL);
+    return zp_json_write_finish(builder);
 }

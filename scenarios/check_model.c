@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "scenarios/json_write.h"
+
 const char *
 zp_check_model_block_class(const ZpModel *model)
 {
@@ -72,32 +74,17 @@ zp_check_model_text(const ZpModel *model)
 }
 
 static void
-add_number(JsonBuilder *builder, const char *name, gint64 value)
-{
-    json_builder_set_member_name(builder, name);
-    json_builder_add_int_value(builder, value);
-}
-
-static void
-add_text(JsonBuilder *builder, const char *name, const char *value)
-{
-    json_builder_set_member_name(builder, name);
-    json_builder_add_string_value(builder, value);
-}
-
-static void
 add_parameter(const ZpModel *model, const ZpModelParameter *parameter, JsonBuilder *builder)
 {
     json_builder_begin_object(builder);
-    add_text(builder, "name", parameter->name);
-    add_number(builder, "elements", parameter->elements);
-    json_builder_set_member_name(builder, "shape");
-    json_builder_begin_array(builder);
+    zp_json_write_text(builder, "name", parameter->name);
+    zp_json_write_int(builder, "elements", parameter->elements);
+    zp_json_write_array(builder, "shape");
     for (gint32 d = 0; d < parameter->n_dims; d++)
         json_builder_add_int_value(builder, parameter->shape[d]);
     json_builder_end_array(builder);
     if (parameter->tied_to != ZP_MODEL_NONE)
-        add_text(builder, "tied_to", zp_model_parameter(model, parameter->tied_to)->name);
+        zp_json_write_text(builder, "tied_to", zp_model_parameter(model, parameter->tied_to)->name);
     json_builder_end_object(builder);
 }
 
@@ -107,10 +94,9 @@ add_unit(const ZpModel *model, const Unit *unit, JsonBuilder *builder)
 {
     g_autofree char *name = unit_name(model, unit);
     json_builder_begin_object(builder);
-    add_text(builder, "name", name);
-    add_number(builder, "elements", unit->elements);
-    json_builder_set_member_name(builder, "parameters");
-    json_builder_begin_array(builder);
+    zp_json_write_text(builder, "name", name);
+    zp_json_write_int(builder, "elements", unit->elements);
+    zp_json_write_array(builder, "parameters");
     for (gint32 p = 0; p < (gint32)model->parameters->len; p++) {
         const ZpModelParameter *parameter = zp_model_parameter(model, p);
         if (parameter->layer >= unit->first && parameter->layer <= unit->last)
@@ -123,26 +109,23 @@ add_unit(const ZpModel *model, const Unit *unit, JsonBuilder *builder)
 void
 zp_check_model_members(const ZpModel *model, JsonBuilder *builder)
 {
-    json_builder_set_member_name(builder, "model");
-    json_builder_begin_object(builder);
-    add_text(builder, "name", model->name);
-    add_text(builder, "family", model->family);
-    add_number(builder, "parameters", model->n_elements);
-    add_number(builder, "trainable_parameters", model->n_trainable_elements);
-    add_number(builder, "active_parameters", model->n_active_elements);
-    json_builder_set_member_name(builder, "tied");
-    json_builder_add_boolean_value(builder, model->tied);
-    add_text(builder, "block_class", zp_check_model_block_class(model));
-    add_number(builder, "blocks", model->n_blocks);
-    add_number(builder, "hidden", model->hidden);
-    add_number(builder, "heads", model->heads);
-    add_number(builder, "kv_heads", model->kv_heads);
-    add_number(builder, "head_size", model->head_size);
-    add_number(builder, "ffn", model->ffn);
-    add_number(builder, "vocabulary", model->vocabulary);
+    zp_json_write_object(builder, "model");
+    zp_json_write_text(builder, "name", model->name);
+    zp_json_write_text(builder, "family", model->family);
+    zp_json_write_int(builder, "parameters", model->n_elements);
+    zp_json_write_int(builder, "trainable_parameters", model->n_trainable_elements);
+    zp_json_write_int(builder, "active_parameters", model->n_active_elements);
+    zp_json_write_bool(builder, "tied", model->tied);
+    zp_json_write_text(builder, "block_class", zp_check_model_block_class(model));
+    zp_json_write_int(builder, "blocks", model->n_blocks);
+    zp_json_write_int(builder, "hidden", model->hidden);
+    zp_json_write_int(builder, "heads", model->heads);
+    zp_json_write_int(builder, "kv_heads", model->kv_heads);
+    zp_json_write_int(builder, "head_size", model->head_size);
+    zp_json_write_int(builder, "ffn", model->ffn);
+    zp_json_write_int(builder, "vocabulary", model->vocabulary);
     json_builder_end_object(builder);
-    json_builder_set_member_name(builder, "units");
-    json_builder_begin_array(builder);
+    zp_json_write_array(builder, "units");
     g_autoptr(GArray) units = find_units(model);
     for (guint i = 0; i < units->len; i++)
         add_unit(model, &g_array_index(units, Unit, i), builder);

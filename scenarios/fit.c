@@ -1,6 +1,6 @@
 #include "scenarios/fit.h"
 
-#include <json-glib/json-glib.h>
+#include "scenarios/json_write.h"
 
 G_DEFINE_QUARK(zp - fit - error - quark, zp_fit_error)
 
@@ -239,13 +239,11 @@ add_trial(JsonBuilder *json, const ZpFitTrial *trial)
     gboolean known = trial->refusal == NULL;
     json_builder_begin_object(json);
     add_integer(json, "value", trial->value, TRUE);
-    json_builder_set_member_name(json, "fits");
-    json_builder_add_boolean_value(json, trial->fits);
+    zp_json_write_bool(json, "fits", trial->fits);
     add_integer(json, "needed_bytes", trial->needed_bytes, known);
     add_integer(json, "headroom_bytes", trial->headroom_bytes, known);
     add_integer(json, "step_ps", trial->step_ps, known);
-    json_builder_set_member_name(json, "refusal");
-    json_builder_add_string_value(json, trial->refusal);
+    zp_json_write_text(json, "refusal", trial->refusal);
     json_builder_end_object(json);
 }
 
@@ -254,23 +252,16 @@ zp_fit_json(const ZpFit *fit)
 {
     g_autoptr(JsonBuilder) json = json_builder_new();
     json_builder_begin_object(json);
-    json_builder_set_member_name(json, "schema");
-    json_builder_add_string_value(json, "zeropeak-fit/1");
-    json_builder_set_member_name(json, "key");
-    json_builder_add_string_value(json, fit->key);
+    zp_json_write_text(json, "schema", "zeropeak-fit/1");
+    zp_json_write_text(json, "key", fit->key);
     add_integer(json, "value", fit->best >= 0 ? trial_at(fit, fit->best)->value : 0,
                 fit->best >= 0);
     add_integer(json, "bound", fit->bound, TRUE);
-    json_builder_set_member_name(json, "monotone");
-    json_builder_add_boolean_value(json, fit->monotone);
+    zp_json_write_bool(json, "monotone", fit->monotone);
     add_integer(json, "odd_value", fit->odd_value, !fit->monotone);
-    json_builder_set_member_name(json, "trials");
-    json_builder_begin_array(json);
+    zp_json_write_array(json, "trials");
     for (gint32 t = 0; t < (gint32)fit->trials->len; t++)
         add_trial(json, trial_at(fit, t));
     json_builder_end_array(json);
-    json_builder_end_object(json);
-    g_autoptr(JsonNode) root = json_builder_get_root(json);
-    g_autofree char *text = json_to_string(root, TRUE);
-    return g_strconcat(text, "\n", NULL);
+    return zp_json_write_finish(json);
 }

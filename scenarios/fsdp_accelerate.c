@@ -273,6 +273,7 @@ zp_fsdp_accelerate_read(ZpFsdpReader *reader)
     zp_fsdp_reader_rest(reader, "", ZP_IMPORT_ERROR, FALSE, known,
                         "accelerate refuses unknown keys in its configuration");
     reader->config->uses_fsdp = said && type == 0;
+    reader->config->uses_ddp = said && type == 2;
     if (said && type == 0)
         read_fsdp(reader);
     else if (said && type == 1 && deepspeed && deepspeed->kind == ZP_TREE_OBJECT)

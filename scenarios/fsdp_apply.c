@@ -22,12 +22,10 @@ check(const ZpFsdpConfig *config, GError **error)
         g_set_error_literal(error, ZP_FSDP_APPLY_ERROR, ZP_FSDP_APPLY_ERROR_REFUSED, refused);
         return FALSE;
     }
-    if (!config->uses_fsdp)
+    if (!config->uses_fsdp && !config->uses_ddp)
         return refuse(error, config,
                       config->deepspeed ? "the file selects DeepSpeed"
                                         : "the file selects no FSDP");
-    if (config->version == 1 && config->offload_parameters)
-        return refuse(error, config, "parameter offload is modelled for fsdp_version 2 only");
     return TRUE;
 }
 
@@ -72,6 +70,8 @@ static gint32
 shard_group(const ZpFsdpConfig *config, const ZpJob *job)
 {
     gint64 ranks = job->world.ranks, group = ranks;
+    if (config->uses_ddp)
+        return job->world.ranks;
     gboolean hybrid =
         config->strategy == ZP_FSDP_HYBRID_SHARD || config->strategy == ZP_FSDP_HYBRID_SHARD_ZERO2;
     if (config->shard_degree > 0)
@@ -96,6 +96,16 @@ apply_precision(const ZpFsdpConfig *config, ZpPrecision *precision)
         .master = ZP_DTYPE_NONE, /* the sharded parameters are the masters */
         .moments = stored,
     };
+}
+
+/* Under autocast the parameters and their gradients keep their format. */
+static void
+apply_ddp(ZpJob *job)
+{
+    job->precision.gradient = job->precision.reduce = job->precision.parameter;
+    job->zero.stage = 0;
+    job->zero.reshard_after_forward = FALSE;
+    job->runtime = "ddp";
 }
 
 static void
@@ -131,6 +141,8 @@ zp_fsdp_apply_job(const ZpFsdpConfig *config, ZpFsdp *settings, ZpJob *job, GErr
     job->zero.stage = stage_of(config->strategy);
     job->zero.reshard_after_forward = config->reshard_after_forward;
     job->runtime = config->version == 2 ? "fsdp2" : "fsdp1";
+    if (config->uses_ddp)
+        apply_ddp(job);
     job->fsdp = settings;
     job->training.checkpointing =
         config->checkpoint == ZP_FSDP_CHECKPOINT_NONE   ? ZP_CHECKPOINTING_NONE

@@ -120,6 +120,20 @@ check_world(const ZpFsdpReader *reader)
                            config->replicate_degree, config->shard_degree, world);
 }
 
+static void
+add_formats(ZpFsdpConfig *config)
+{
+    if (config->stored == ZP_DTYPE_NONE || config->gathered == ZP_DTYPE_NONE)
+        return;
+    g_autofree char *formats =
+        config->uses_ddp
+            ? g_strdup_printf("kept and reduced %s, computed %s", zp_dtype_name(config->stored),
+                              zp_dtype_name(config->gathered))
+            : g_strdup_printf("sharded %s, gathered %s, reduced %s", zp_dtype_name(config->stored),
+                              zp_dtype_name(config->gathered), zp_dtype_name(config->reduced));
+    zp_import_row_add(config->rows, "(formats)", formats, NULL, "memory, time", "derived", NULL, 0);
+}
+
 /* What was concluded from several keys at once. */
 static void
 add_conclusions(ZpFsdpConfig *config)
@@ -133,12 +147,7 @@ add_conclusions(ZpFsdpConfig *config)
     zp_import_row_add(config->rows, "(sharding)", text, NULL, "memory, time", "derived", NULL, 0);
     zp_import_row_add(config->rows, "(units)", wraps[config->wrap], NULL, "memory, time", "derived",
                       NULL, 0);
-    if (config->stored == ZP_DTYPE_NONE || config->gathered == ZP_DTYPE_NONE)
-        return;
-    g_autofree char *formats =
-        g_strdup_printf("sharded %s, gathered %s, reduced %s", zp_dtype_name(config->stored),
-                        zp_dtype_name(config->gathered), zp_dtype_name(config->reduced));
-    zp_import_row_add(config->rows, "(formats)", formats, NULL, "memory, time", "derived", NULL, 0);
+    add_formats(config);
 }
 
 static void
@@ -155,6 +164,11 @@ read_tree(ZpFsdpReader *reader)
     case ZP_FSDP_TORCHTITAN:
         zp_fsdp_titan_read(reader);
         break;
+    }
+    if (config->uses_ddp) {
+        zp_import_row_add(config->rows, "(sharding)", "none: DistributedDataParallel", NULL,
+                          "memory, time", "derived", NULL, 0);
+        add_formats(config);
     }
     if (!config->uses_fsdp)
         return;

@@ -39,6 +39,7 @@ typedef enum {
 typedef struct {
     ZpFsdpSource source;
     gboolean uses_fsdp;      /* FALSE: the file selects DeepSpeed, or no sharding at all */
+    gboolean uses_ddp;       /* plain data parallelism: DistributedDataParallel, its defaults */
     int version;             /* 1: FullyShardedDataParallel, 2: fully_shard */
     gint64 world;            /* ranks; 0: not said */
     gint64 shard_degree;     /* ranks of a shard group; 0: not said, -1: all that are left */

@@ -1,8 +1,9 @@
 /* The report as text for people and as JSON for programs. */
 #include "scenarios/import.h"
 
-#include <json-glib/json-glib.h>
 #include <string.h>
+
+#include "scenarios/json_write.h"
 
 static void
 pad(GString *out, const char *text, glong width)
@@ -68,33 +69,18 @@ zp_import_report_text(const ZpImportReport *report)
 }
 
 static void
-add_text(JsonBuilder *builder, const char *name, const char *text)
-{
-    json_builder_set_member_name(builder, name);
-    json_builder_add_string_value(builder, text);
-}
-
-static void
-add_number(JsonBuilder *builder, const char *name, gint64 number)
-{
-    json_builder_set_member_name(builder, name);
-    json_builder_add_int_value(builder, number);
-}
-
-static void
 add_messages(JsonBuilder *builder, const ZpImportMessages *messages)
 {
-    json_builder_set_member_name(builder, "messages");
-    json_builder_begin_array(builder);
+    zp_json_write_array(builder, "messages");
     for (guint i = 0; i < messages->list->len; i++) {
         const ZpImportMessage *message = messages->list->pdata[i];
         json_builder_begin_object(builder);
-        add_text(builder, "severity", zp_import_message_severity_name(message->severity));
-        add_number(builder, "line", message->line);
-        add_number(builder, "column", message->column);
-        add_text(builder, "key", message->key);
-        add_text(builder, "text", message->text);
-        add_text(builder, "mend", message->mend ? message->mend : "");
+        zp_json_write_text(builder, "severity", zp_import_message_severity_name(message->severity));
+        zp_json_write_int(builder, "line", message->line);
+        zp_json_write_int(builder, "column", message->column);
+        zp_json_write_text(builder, "key", message->key);
+        zp_json_write_text(builder, "text", message->text);
+        zp_json_write_text(builder, "mend", message->mend ? message->mend : "");
         json_builder_end_object(builder);
     }
     json_builder_end_array(builder);
@@ -103,20 +89,18 @@ add_messages(JsonBuilder *builder, const ZpImportMessages *messages)
 static void
 add_rows(JsonBuilder *builder, const GPtrArray *rows)
 {
-    json_builder_set_member_name(builder, "keys");
-    json_builder_begin_array(builder);
+    zp_json_write_array(builder, "keys");
     for (guint i = 0; i < rows->len; i++) {
         const ZpImportRow *row = rows->pdata[i];
         json_builder_begin_object(builder);
-        add_text(builder, "key", row->key);
-        add_text(builder, "value", row->value);
-        add_text(builder, "unit", row->unit);
-        add_text(builder, "effect", row->effect);
-        add_text(builder, "origin", row->origin);
-        add_text(builder, "reason", row->reason);
-        add_number(builder, "line", row->line);
-        json_builder_set_member_name(builder, "ignored");
-        json_builder_add_boolean_value(builder, row->ignored);
+        zp_json_write_text(builder, "key", row->key);
+        zp_json_write_text(builder, "value", row->value);
+        zp_json_write_text(builder, "unit", row->unit);
+        zp_json_write_text(builder, "effect", row->effect);
+        zp_json_write_text(builder, "origin", row->origin);
+        zp_json_write_text(builder, "reason", row->reason);
+        zp_json_write_int(builder, "line", row->line);
+        zp_json_write_bool(builder, "ignored", row->ignored);
         json_builder_end_object(builder);
     }
     json_builder_end_array(builder);
@@ -125,9 +109,9 @@ add_rows(JsonBuilder *builder, const GPtrArray *rows)
 void
 zp_import_report_members(const ZpImportReport *report, JsonBuilder *builder)
 {
-    add_text(builder, "file", report->messages->file);
-    add_text(builder, "kind", zp_import_kind_name(report->kind));
-    add_text(builder, "verdict", zp_import_message_verdict_name(report->verdict));
+    zp_json_write_text(builder, "file", report->messages->file);
+    zp_json_write_text(builder, "kind", zp_import_kind_name(report->kind));
+    zp_json_write_text(builder, "verdict", zp_import_message_verdict_name(report->verdict));
     add_messages(builder, report->messages);
     add_rows(builder, report->rows);
 }
@@ -138,7 +122,5 @@ zp_import_report_json(const ZpImportReport *report)
     g_autoptr(JsonBuilder) builder = json_builder_new();
     json_builder_begin_object(builder);
     zp_import_report_members(report, builder);
-    json_builder_end_object(builder);
-    g_autoptr(JsonNode) root = json_builder_get_root(builder);
-    return json_to_string(root, TRUE);
+    return zp_json_write_finish(builder);
 }

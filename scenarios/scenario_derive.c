@@ -64,7 +64,7 @@ mark_frameworks(ZpScenarioResolve *resolve)
         const char *runtimes[4];
     } sections[] = {
         {ZP_KEY_DS_CONTIGUOUS, ZP_KEY_DS_NVME_WRITE, {"deepspeed"}},
-        {ZP_KEY_FS_OPTIMIZER, ZP_KEY_FS_VIEW, {"fsdp2", "fsdp1", "ddp"}},
+        {ZP_KEY_FS_OPTIMIZER, ZP_KEY_FS_SHARD_EVEN, {"fsdp2", "fsdp1", "ddp"}},
     };
     const char *runtime = text_of(resolve, ZP_KEY_RUNTIME);
     for (gsize s = 0; s < G_N_ELEMENTS(sections); s++) {

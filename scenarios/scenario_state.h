@@ -101,12 +101,6 @@ char *zp_scenario_state_file(const ZpScenarioState *state, ZpSchemaId id);
 gboolean zp_scenario_state_resolve(ZpScenario *scenario, const ZpScenario *base,
                                    ZpScenarioProblems *problems);
 
-static inline const ZpScenarioEffective *
-zp_scenario_state_get(const ZpScenarioState *state, ZpSchemaId id)
-{
-    return &state->effective[id];
-}
-
 static inline gint64
 zp_scenario_state_integer(const ZpScenarioState *state, ZpSchemaId id)
 {

@@ -233,13 +233,14 @@
             TO_FSDP(reshard_after_backward),                                                       \
             MEANS("fsdp2: units are freed after backward of every micro-batch", "true")),          \
         ROW(FS_CPU_OFFLOAD, "fsdp", "cpu_offload", BOOL, BY("false"), TO_FSDP(cpu_offload),        \
-            MEANS("fsdp2: parameters, gradients and states in host memory (CPUOffloadPolicy)",     \
+            MEANS("fsdp2, fsdp1: parameters, gradients and states in host memory "                 \
+                  "(CPUOffloadPolicy, CPUOffload)",                                                \
                   "false")),                                                                       \
         ROW(FS_PIN, "fsdp", "pin_memory", BOOL, BY("true"), TO_FSDP(pin_memory),                   \
-            MEANS("Pinned host memory for them", "true")),                                         \
+            MEANS("fsdp2: pinned host memory for them", "true")),                                  \
         ROW(FS_CPU_ADAM_RATE, "fsdp", "cpu_adam_rate", RATIO(1, 1e15), BY("4e9"),                  \
             TO_FSDP(cpu_adam_elements_per_s),                                                      \
-            MEANS("fsdp2 with cpu_offload: elements a second that the cores of a node update "     \
+            MEANS("With cpu_offload: elements a second that the cores of a node update "           \
                   "with a fused Adam; without fused it takes 5.8 times as long",                   \
                   "4e9")),                                                                         \
         ROW(FS_CHECKPOINT_OUTSIDE, "fsdp", "checkpoint_outside", BOOL, BY("false"),                \
@@ -261,4 +262,21 @@
             MEANS("ddp: bucket_cap_mb; default: 25 MiB with a first bucket of 1 MiB", "25 MiB")),  \
         ROW(FS_VIEW, "fsdp", "gradient_as_bucket_view", BOOL, BY("false"),                         \
             TO_FSDP(gradient_as_bucket_view),                                                      \
-            MEANS("ddp: gradients are views of the buckets", "false"))
+            MEANS("ddp: gradients are views of the buckets", "false")),                            \
+        ROW(FS_UNUSED, "fsdp", "find_unused_parameters", BOOL, BY("false"),                        \
+            TO_FSDP(find_unused_parameters),                                                       \
+            MEANS("ddp: buckets stay in the order of the parameters", "false")),                   \
+        ROW(FS_STATIC_GRAPH, "fsdp", "static_graph", BOOL, BY("false"), TO_FSDP(static_graph),     \
+            MEANS("ddp: the run's first backward reduces at its end", "false")),                   \
+        ROW(FS_ZERO_GRAD, "fsdp", "zero_grad_after_forward", BOOL, BY("false"),                    \
+            TO_FSDP(zero_grad_after_forward),                                                      \
+            MEANS("fsdp1: gradients live until the next forward is done (Lightning)", "false")),   \
+        ROW(FS_WRAP_TRAINABLE, "fsdp", "wrap_trainable", BOOL, BY("false"),                        \
+            TO_FSDP(wrap_trainable),                                                               \
+            MEANS("fsdp1, fsdp2: every module with a trainable weight is a unit of its own "       \
+                  "(peft's fsdp_auto_wrap_policy)",                                                \
+                  "false")),                                                                       \
+        ROW(FS_SHARD_EVEN, "fsdp", "shard_even", BOOL, BY("false"), TO_FSDP(shard_even),           \
+            MEANS("fsdp2: what the ranks do not divide by rows is cut along another dimension "    \
+                  "that they do (shard_placement_fn)",                                             \
+                  "false"))

@@ -12,7 +12,8 @@ init(Ddp *ddp, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
         .params = g_new(DdpParam, plan->parameters->len + 1),
         .pending = g_new(gint32, plan->parameters->len + 1),
         .ready_order = g_array_new(FALSE, FALSE, sizeof(gint32)),
-        .buckets = g_array_new(FALSE, FALSE, sizeof(DdpBucket)),
+        .unused = g_array_new(FALSE, FALSE, sizeof(gint32)),
+        .buckets = g_array_new(FALSE, TRUE, sizeof(DdpBucket)),
         .broadcasts = g_array_new(FALSE, FALSE, sizeof(gint32)),
     };
     zp_tape_add_stream(tape, "compute", ZP_TAPE_COMPUTE);
@@ -25,12 +26,20 @@ init(Ddp *ddp, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
         ddp->pending[p] = ZP_TAPE_NONE;
     }
     ddp_find_ready_order(ddp);
+    ddp->delayed = plan->settings.static_graph && plan->settings.first_step;
+    ddp->used_map = ZP_TAPE_NONE;
+    if (ddp->delayed || ddp_finds_unused(ddp)) {
+        gint64 n = ddp->ready_order->len + ddp->unused->len;
+        ddp->used_map = zp_fsdp_emit_collective_work(&ddp->emit, ZP_KIND_ALL_REDUCE,
+                                                     n * (gint64)sizeof(gint32), DDP_GROUP_WORLD);
+    }
 }
 
 static void
 clear(Ddp *ddp)
 {
     g_array_unref(ddp->ready_order);
+    g_array_unref(ddp->unused);
     g_array_unref(ddp->buckets);
     g_array_unref(ddp->broadcasts);
     zp_fsdp_optimizer_clear(&ddp->optimizer);
@@ -41,6 +50,7 @@ clear(Ddp *ddp)
 
 typedef struct {
     gint32 parameter;
+    guint position; /* as the optimizer was given it */
     gint64 elements;
 } Sized;
 
@@ -50,11 +60,28 @@ larger_first(gconstpointer a, gconstpointer b)
     const Sized *x = a, *y = b;
     if (x->elements != y->elements)
         return x->elements > y->elements ? -1 : 1;
-    return x->parameter - y->parameter;
+    return (x->position > y->position) - (x->position < y->position);
+}
+
+static void
+add_broadcasts(Ddp *ddp, const GArray *sorted, const gint32 *owners, gint32 ranks)
+{
+    for (gint32 rank = 0; rank < ranks; rank++) {
+        for (guint i = 0; i < sorted->len; i++) {
+            gint32 p = g_array_index(sorted, Sized, i).parameter;
+            gint32 work =
+                owners[i] == rank
+                    ? zp_fsdp_emit_collective_work(&ddp->emit, ZP_KIND_BROADCAST,
+                                                   ddp_parameter_bytes(ddp, p), DDP_GROUP_WORLD)
+                    : ZP_TAPE_NONE;
+            if (work != ZP_TAPE_NONE)
+                g_array_append_val(ddp->broadcasts, work);
+        }
+    }
 }
 
 /* ZeroRedundancyOptimizer._partition_parameters: whole parameters, largest first, each to the rank
- * that has least.  Afterwards every owner broadcasts its parameters one by one. */
+ * that has least.  Afterwards every owner broadcasts its parameters one by one, rank after rank. */
 static void
 partition_parameters(Ddp *ddp)
 {
@@ -63,12 +90,13 @@ partition_parameters(Ddp *ddp)
     g_autoptr(GArray) sorted = g_array_new(FALSE, FALSE, sizeof(Sized));
     for (guint i = 0; i < plan->optimizer_order->len; i++) {
         gint32 p = g_array_index(plan->optimizer_order, gint32, i);
-        Sized sized = {p, zp_fsdp_parameter_elements(zp_fsdp_plan_parameter(plan, p))};
+        Sized sized = {p, i, zp_fsdp_parameter_elements(zp_fsdp_plan_parameter(plan, p))};
         if (zp_fsdp_plan_parameter(plan, p)->trainable)
             g_array_append_val(sorted, sized);
     }
     g_array_sort(sorted, larger_first);
     g_autofree gint64 *load = g_new0(gint64, (gsize)ranks);
+    g_autofree gint32 *owners = g_new(gint32, sorted->len + 1);
     zp_fsdp_optimizer_init(&ddp->optimizer, (gint32)sorted->len);
     gint32 n = 0;
     for (guint i = 0; i < sorted->len; i++) {
@@ -77,11 +105,8 @@ partition_parameters(Ddp *ddp)
         for (gint32 r = 1; r < ranks; r++)
             owner = load[r] < load[owner] ? r : owner;
         load[owner] += sized->elements;
-        gint32 work = zp_fsdp_emit_collective_work(&ddp->emit, ZP_KIND_BROADCAST,
-                                                   ddp_parameter_bytes(ddp, sized->parameter),
-                                                   DDP_GROUP_WORLD);
-        g_array_append_val(ddp->broadcasts, work);
-        if (owner != plan->rank)
+        owners[i] = owner;
+        if (owner != plan->rank || plan->n_uses[sized->parameter] == 0)
             continue;
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, sized->parameter);
         ddp->optimizer.slots[n++] = (ZpFsdpSlot){
@@ -92,6 +117,7 @@ partition_parameters(Ddp *ddp)
         };
     }
     ddp->optimizer.n_slots = n;
+    add_broadcasts(ddp, sorted, owners, ranks);
 }
 
 static void
@@ -131,8 +157,10 @@ write_prologue(Ddp *ddp)
         zp_fsdp_emit_make(emit, DDP_DEFAULT, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
                           ddp_parameter_bytes(ddp, (gint32)p), parameter->parameter);
     }
-    if (ddp->plan->settings.first_step)
-        ddp_make_first_bucket(ddp);
+    if (ddp->plan->settings.unwrapped)
+        ddp->rebuilt = TRUE;
+    else if (ddp->plan->settings.first_step || ddp_finds_unused(ddp))
+        ddp_make_first_buckets(ddp);
     else
         ddp_rebuild_buckets(ddp);
     zp_fsdp_optimizer_prepare(emit, &ddp->optimizer);

@@ -34,7 +34,8 @@ static gboolean
 becomes_grad(const Ddp *ddp, const DdpParam *param)
 {
     return param->grad == ZP_TAPE_NONE && !param->view &&
-           !(ddp->plan->settings.gradient_as_bucket_view && ddp->micro_batch->sync);
+           !(ddp->plan->settings.gradient_as_bucket_view && ddp->micro_batch->sync &&
+             !ddp->delayed);
 }
 
 /* The gradient of one use; complete when no use is left, else ZP_TAPE_NONE. */
@@ -65,22 +66,66 @@ launch_bucket(Ddp *ddp, DdpBucket *bucket)
     zp_fsdp_emit_launch(&ddp->emit, DDP_ALL_REDUCE, bucket->all_reduce);
 }
 
-/* mark_variable_ready_dense: the gradient goes into the bucket, divided by the ranks. */
+/* mark_bucket_ready: buckets are reduced in order.  Where parameters may go unused, the ranks then
+ * tell each other which were used. */
+static void
+launch_full_buckets(Ddp *ddp)
+{
+    GArray *buckets = ddp->buckets;
+    while (ddp->next_bucket < buckets->len &&
+           g_array_index(buckets, DdpBucket, ddp->next_bucket).missing == 0) {
+        launch_bucket(ddp, &g_array_index(buckets, DdpBucket, ddp->next_bucket));
+        if (++ddp->next_bucket == buckets->len) {
+            zp_fsdp_emit_tag(&ddp->emit, ZP_FSDP_NONE);
+            if (ddp_finds_unused(ddp))
+                zp_fsdp_emit_launch(&ddp->emit, DDP_ALL_REDUCE, ddp->used_map);
+        }
+    }
+}
+
+/* mark_variable_ready_dense: the gradient, or zeros if there is none, goes into the bucket, divided
+ * by the ranks. */
 static void
 mark_ready(Ddp *ddp, gint32 p)
 {
     DdpParam *param = &ddp->params[p];
-    if (!ddp->micro_batch->sync)
-        return;
     DdpBucket *bucket = &g_array_index(ddp->buckets, DdpBucket, (guint)param->bucket);
     if (bucket->missing == bucket->n)
         zp_fsdp_emit_launch(&ddp->emit, DDP_DEFAULT, bucket->copy);
-    if (ddp->plan->settings.gradient_as_bucket_view) {
+    if (ddp->plan->settings.gradient_as_bucket_view && ddp->plan->n_uses[p] > 0) {
         zp_fsdp_emit_drop(&ddp->emit, DDP_DEFAULT, &param->grad);
         param->view = TRUE;
     }
-    if (--bucket->missing == 0)
-        launch_bucket(ddp, bucket);
+    bucket->missing--;
+    launch_full_buckets(ddp);
+}
+
+/* autograd_hook: with the first gradient of a backward come all that will have none. */
+static void
+gradient_arrived(Ddp *ddp, gint32 p)
+{
+    if (!ddp->micro_batch->sync || ddp->delayed || ddp->plan->settings.unwrapped)
+        return;
+    for (guint i = 0; i < ddp->unused->len && !ddp->marked_unused; i++)
+        mark_ready(ddp, g_array_index(ddp->unused, gint32, i));
+    ddp->marked_unused = TRUE;
+    mark_ready(ddp, p);
+}
+
+/* delay_all_reduce: the ranks tell each other which parameters were used, then all gradients go
+ * into their buckets in the order of the parameters. */
+static void
+reduce_delayed(Ddp *ddp)
+{
+    const ZpFsdpPlan *plan = ddp->plan;
+    zp_fsdp_emit_tag(&ddp->emit, ZP_FSDP_NONE);
+    zp_fsdp_emit_launch(&ddp->emit, DDP_ALL_REDUCE, ddp->used_map);
+    for (guint i = 0; i < plan->optimizer_order->len; i++) {
+        gint32 p = g_array_index(plan->optimizer_order, gint32, i);
+        zp_fsdp_emit_tag(&ddp->emit, zp_fsdp_plan_parameter(plan, p)->unit);
+        if (zp_fsdp_plan_parameter(plan, p)->trainable)
+            mark_ready(ddp, p);
+    }
 }
 
 static void
@@ -104,7 +149,7 @@ call_backward(Ddp *ddp, const ZpFsdpStep *step)
             ddp->pending[p] = ZP_TAPE_NONE;
         }
         zp_fsdp_emit_tag(&ddp->emit, zp_fsdp_plan_parameter(ddp->plan, p)->unit);
-        mark_ready(ddp, p);
+        gradient_arrived(ddp, p);
         zp_fsdp_emit_drop(&ddp->emit, DDP_DEFAULT, &ddp->pending[p]);
     }
 }
@@ -114,6 +159,8 @@ begin(Ddp *ddp)
 {
     ddp->emit.phase = ZP_PHASE_BACKWARD;
     zp_fsdp_emit_begin_backward(&ddp->emit);
+    ddp->next_bucket = 0;
+    ddp->marked_unused = FALSE;
     for (guint p = 0; p < ddp->plan->parameters->len; p++)
         ddp->params[p].uses_left = ddp->plan->n_uses[p];
     for (guint b = 0; b < ddp->buckets->len; b++) {
@@ -156,13 +203,16 @@ ddp_backward(Ddp *ddp)
         zp_fsdp_emit_tag(&ddp->emit, step->unit);
         zp_fsdp_emit_release(&ddp->emit, step);
     }
-    if (!ddp->micro_batch->sync)
+    if (!ddp->micro_batch->sync || ddp->plan->settings.unwrapped)
         return;
+    if (ddp->delayed)
+        reduce_delayed(ddp);
     /* finalize_backward: all works are waited for at the end. */
     zp_fsdp_emit_tag(&ddp->emit, ZP_FSDP_NONE);
     zp_fsdp_emit_wait_stream(&ddp->emit, DDP_DEFAULT, DDP_ALL_REDUCE);
     for (guint b = 0; b < ddp->buckets->len && !ddp->plan->settings.gradient_as_bucket_view; b++)
         zp_fsdp_emit_launch(&ddp->emit, DDP_DEFAULT,
                             g_array_index(ddp->buckets, DdpBucket, b).copy);
-    ddp->reduced = TRUE;
+    ddp->reduced = !ddp->delayed;
+    ddp->delayed = FALSE;
 }

@@ -258,7 +258,11 @@ zp_ds_compute_backward(ZpDsCompute *self, gint32 module)
         make(self, ended, &self->layers[ended].beside, ZP_ROLE_TEMPORARY,
              zp_layer_bytes_get(&self->bytes, ended)->backward_bytes);
     }
-    launch(self, &self->modules[module], ZP_KIND_BACKWARD, 2.0);
+    const ZpDsModuleCost *cost = &self->modules[module];
+    gboolean costs = cost->share > 0.0 && self->n_layers > 0;
+    launch(self, cost, ZP_KIND_BACKWARD,
+           costs ? zp_model_backward_passes(zp_model_layer(self->ds->job->model, cost->layer))
+                 : 2.0);
     if (started != ZP_MODEL_NONE) {
         communicate(self, started, ZP_KIND_BACKWARD);
         end_pass(self, started);

@@ -3,58 +3,25 @@
 #include "models/runtimes/fsdp1_internal.h"
 #include "models/runtimes/fsdp_model.h"
 
-/* What this rank owns of a range of the flat parameter. */
-static gint64
-owned_elements(const Fsdp1 *fsdp, const Fsdp1Unit *unit, const Fsdp1Range *range)
-{
-    if (!fsdp->sharded)
-        return range->n_elements;
-    gint64 begin = (fsdp->plan->rank % fsdp->plan->shard) * unit->shard_elements;
-    gint64 end = begin + unit->shard_elements;
-    gint64 first = MAX(begin, range->first_element);
-    gint64 last = MIN(end, range->first_element + range->n_elements);
-    return MAX(0, last - first);
-}
-
 /* With use_orig_params the optimizer sees the parameters' slices, in model order. */
 static void
 add_original_slots(Fsdp1 *fsdp)
 {
     const ZpFsdpPlan *plan = fsdp->plan;
     zp_fsdp_optimizer_init(&fsdp->optimizer, (gint32)plan->optimizer_order->len);
-    g_autofree gint64 *owned = g_new0(gint64, plan->parameters->len + 1);
-    for (guint u = 0; u < plan->units->len; u++) {
-        const Fsdp1Unit *unit = &fsdp->units[u];
-        for (gint32 r = unit->first_range; r < unit->first_range + unit->n_ranges; r++) {
-            const Fsdp1Range *range = &g_array_index(fsdp->ranges, Fsdp1Range, (guint)r);
-            if (range->parameter != ZP_FSDP_NONE)
-                owned[range->parameter] = owned_elements(fsdp, unit, range);
-        }
-    }
     gint32 n = 0;
     for (guint i = 0; i < plan->optimizer_order->len; i++) {
         gint32 p = g_array_index(plan->optimizer_order, gint32, i);
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, p);
-        if (parameter->trainable && owned[p] > 0) /* else its .grad is None */
+        if (parameter->trainable && fsdp->params[p].owned_elements > 0) /* else its .grad is None */
             fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
-                .elements = owned[p],
+                .elements = fsdp->params[p].owned_elements,
                 .unit = parameter->unit,
                 .parameter = parameter->parameter,
                 .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
             };
     }
     fsdp->optimizer.n_slots = n;
-}
-
-static gboolean
-is_trainable(const Fsdp1 *fsdp, gint32 unit)
-{
-    const ZpFsdpUnit *desc = fsdp1_unit(fsdp, unit);
-    for (gint32 p = 0; p < desc->n_parameters; p++) {
-        if (zp_fsdp_plan_parameter(fsdp->plan, desc->first_parameter + p)->trainable)
-            return TRUE;
-    }
-    return FALSE;
 }
 
 static void
@@ -65,7 +32,7 @@ add_flat_slots(Fsdp1 *fsdp)
     gint32 n = 0;
     for (guint i = 0; i < plan->state_order->len; i++) {
         gint32 u = g_array_index(plan->state_order, gint32, i);
-        if (is_trainable(fsdp, u))
+        if (fsdp->units[u].trainable)
             fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
                 .elements =
                     fsdp->sharded ? fsdp->units[u].shard_elements : fsdp->units[u].flat_elements,
@@ -90,9 +57,16 @@ write_prologue(Fsdp1 *fsdp)
     for (guint u = 0; u < fsdp->plan->units->len; u++) {
         const Fsdp1Unit *unit = &fsdp->units[u];
         gint64 elements = fsdp->sharded ? unit->shard_elements : unit->flat_elements;
+        gint64 bytes = elements * fsdp->plan->stored_bytes;
         zp_fsdp_emit_tag(emit, (gint32)u);
-        zp_fsdp_emit_make(emit, FSDP1_DEFAULT, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD,
-                          elements * fsdp->plan->stored_bytes, ZP_FSDP_NONE);
+        if (!fsdp->plan->settings.cpu_offload) {
+            zp_fsdp_emit_make(emit, FSDP1_DEFAULT, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes,
+                              ZP_FSDP_NONE);
+            continue;
+        }
+        /* _local_shard and _cpu_grad, both pinned, for good */
+        zp_fsdp_emit_make_host(emit, ZP_CLASS_PARAMETER, ZP_ROLE_SHARD, bytes, TRUE);
+        zp_fsdp_emit_make_host(emit, ZP_CLASS_GRADIENT, ZP_ROLE_SHARDED_GRADIENT, bytes, TRUE);
     }
     zp_fsdp_optimizer_prepare(emit, &fsdp->optimizer);
 }
@@ -110,12 +84,15 @@ drop_gradients(Fsdp1 *fsdp)
     }
 }
 
-/* With use_orig_params only views are dropped here: see reset_gradients() in fsdp1_forward.c. */
+/* With use_orig_params only views are dropped here. */
 static void
 zero_grad(Fsdp1 *fsdp)
 {
-    const ZpFsdp *settings = &fsdp->plan->settings;
-    if (settings->set_to_none && !settings->use_orig_params && !settings->zero_grad_after_forward)
+    if (!fsdp->plan->settings.set_to_none)
+        return;
+    if (fsdp->plan->settings.use_orig_params)
+        fsdp1_forget_grads(fsdp);
+    else
         drop_gradients(fsdp);
 }
 
@@ -127,13 +104,13 @@ write_step(Fsdp1 *fsdp)
         fsdp->emit.micro_batch = (gint16)MIN(m, (guint)G_MAXINT16);
         fsdp->micro_batch = &g_array_index(fsdp->plan->micro_batches, ZpFsdpMicroBatch, m);
         fsdp1_forward(fsdp);
-        if (m == 0 && fsdp->plan->settings.zero_grad_after_forward &&
-            fsdp->plan->settings.set_to_none)
-            drop_gradients(fsdp);
+        if (m == 0 && fsdp->plan->settings.zero_grad_after_forward)
+            zero_grad(fsdp);
         fsdp1_backward(fsdp);
     }
     zp_fsdp_optimizer_step(&fsdp->emit, &fsdp->optimizer);
-    zero_grad(fsdp);
+    if (!fsdp->plan->settings.zero_grad_after_forward)
+        zero_grad(fsdp);
 }
 
 void
@@ -145,17 +122,42 @@ zp_fsdp1_compile(const ZpFsdpPlan *plan, const ZpJob *job, gint32 steps, ZpTape 
         add_original_slots(&fsdp);
     else
         add_flat_slots(&fsdp);
+    fsdp.optimizer.on_host = plan->settings.cpu_offload;
+    fsdp.optimizer.host_stream = FSDP1_HOST;
     write_prologue(&fsdp);
     for (gint32 s = 0; s < steps; s++)
         write_step(&fsdp);
     fsdp1_clear(&fsdp);
 }
 
+/* What PyTorch refuses too (_flat_param.py _validate_tensors_to_flatten). */
+static gboolean
+check(const ZpFsdpPlan *plan, GError **error)
+{
+    for (guint u = 0; u < plan->units->len && !plan->settings.use_orig_params; u++) {
+        const ZpFsdpUnit *unit = zp_fsdp_plan_unit(plan, (gint32)u);
+        const ZpFsdpParameter *first =
+            unit->n_parameters ? zp_fsdp_plan_parameter(plan, unit->first_parameter) : NULL;
+        for (gint32 p = 1; p < unit->n_parameters; p++) {
+            const ZpFsdpParameter *other = zp_fsdp_plan_parameter(plan, unit->first_parameter + p);
+            if (!other->trainable == !first->trainable)
+                continue;
+            g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_RANGE,
+                        "fsdp1: unit %s holds trainable and frozen parameters (%s, %s), which "
+                        "PyTorch flattens together with use_orig_params only; or set "
+                        "wrap_trainable, as peft does",
+                        unit->name, first->name, other->name);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 static gboolean
 compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
 {
     g_autoptr(ZpFsdpPlan) plan = zp_fsdp_model_plan(job, units, error);
-    if (plan == NULL)
+    if (plan == NULL || !check(plan, error))
         return FALSE;
     zp_fsdp1_compile(plan, job, job->simulation.steps, tape);
     return TRUE;

@@ -2,24 +2,6 @@
  * (torch/distributed/fsdp/_runtime_utils.py, _exec_order_utils.py). */
 #include "models/runtimes/fsdp1_internal.h"
 
-/* With use_orig_params, zero_grad() drops views only; the flat gradient dies when the next
- * iteration's root finds that no parameter has a gradient. */
-static void
-reset_gradients(Fsdp1 *fsdp)
-{
-    const ZpFsdp *settings = &fsdp->plan->settings;
-    if (!settings->use_orig_params || !settings->set_to_none || settings->zero_grad_after_forward ||
-        fsdp->emit.micro_batch != 0)
-        return;
-    for (guint i = 0; i < fsdp->plan->state_order->len; i++) {
-        gint32 unit = g_array_index(fsdp->plan->state_order, gint32, i);
-        zp_fsdp_emit_tag(&fsdp->emit, unit);
-        zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &fsdp->units[unit].gradient);
-        if (!fsdp->sharded) /* the same storage */
-            fsdp->units[unit].grad = ZP_TAPE_NONE;
-    }
-}
-
 static void
 make_and_free(Fsdp1 *fsdp, ZpRole role, gint64 bytes)
 {
@@ -66,7 +48,7 @@ root_pre_forward(Fsdp1 *fsdp)
     gint32 event = zp_tape_record(fsdp->tape, FSDP1_DEFAULT);
     zp_fsdp_emit_wait(&fsdp->emit, FSDP1_UNSHARD, event);
     zp_fsdp_emit_wait(&fsdp->emit, FSDP1_PRE_UNSHARD, event);
-    reset_gradients(fsdp);
+    fsdp1_reset_gradients(fsdp);
 }
 
 static void
@@ -124,7 +106,7 @@ fsdp1_forward(Fsdp1 *fsdp)
             fsdp1_enter(fsdp, step->unit);
             break;
         case ZP_FSDP_LEAVE:
-            fsdp1_leave(fsdp, step->unit, step->requires_grad);
+            fsdp1_leave(fsdp, step->unit, fsdp->flows[s]);
             break;
         case ZP_FSDP_CALL:
             fsdp->call_order[s] = fsdp->order++;

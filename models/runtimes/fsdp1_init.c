@@ -67,6 +67,11 @@ make_works(Fsdp1 *fsdp, gint32 u)
         zp_fsdp_emit_collective_work(emit, ZP_KIND_ALL_REDUCE, own * reduce, replicas);
     works->post_divide = zp_fsdp_emit_memory_work(emit, 2 * own * reduce);
     works->cast_shard = zp_fsdp_emit_memory_work(emit, own * (reduce + plan->stored_bytes));
+    if (plan->settings.cpu_offload) {
+        gint64 bytes = own * plan->stored_bytes;
+        works->to_device = zp_fsdp_emit_transfer_work(emit, ZP_KIND_HOST_TO_DEVICE, bytes);
+        works->to_host = zp_fsdp_emit_transfer_work(emit, ZP_KIND_DEVICE_TO_HOST, bytes);
+    }
     works->add_shard = zp_fsdp_emit_memory_work(emit, 3 * own * plan->stored_bytes);
 }
 
@@ -78,6 +83,8 @@ declare(Fsdp1 *fsdp)
     zp_tape_add_stream(fsdp->tape, "pre-unshard", ZP_TAPE_COMPUTE);
     zp_tape_add_stream(fsdp->tape, "post-backward", ZP_TAPE_COMMUNICATION);
     zp_tape_add_stream(fsdp->tape, "all-reduce", ZP_TAPE_COMMUNICATION);
+    if (fsdp->plan->settings.cpu_offload)
+        zp_tape_add_stream(fsdp->tape, "host", ZP_TAPE_HOST_COMPUTE);
 }
 
 /* A run's later steps know the order of forward. */
@@ -94,6 +101,54 @@ record_order(Fsdp1 *fsdp)
     }
 }
 
+/* What this rank owns of a range of the flat parameter. */
+static gint64
+owned_elements(const Fsdp1 *fsdp, const Fsdp1Unit *unit, const Fsdp1Range *range)
+{
+    if (!fsdp->sharded)
+        return range->n_elements;
+    gint64 begin = (fsdp->plan->rank % fsdp->plan->shard) * unit->shard_elements;
+    gint64 end = begin + unit->shard_elements;
+    gint64 first = MAX(begin, range->first_element);
+    gint64 last = MIN(end, range->first_element + range->n_elements);
+    return MAX(0, last - first);
+}
+
+static void
+find_owned_elements(Fsdp1 *fsdp)
+{
+    for (guint u = 0; u < fsdp->plan->units->len; u++) {
+        const Fsdp1Unit *unit = &fsdp->units[u];
+        for (gint32 r = unit->first_range; r < unit->first_range + unit->n_ranges; r++) {
+            const Fsdp1Range *range = &g_array_index(fsdp->ranges, Fsdp1Range, (guint)r);
+            if (range->parameter != ZP_FSDP_NONE)
+                fsdp->params[range->parameter].owned_elements = owned_elements(fsdp, unit, range);
+        }
+    }
+}
+
+static void
+mark_trainable(Fsdp1 *fsdp)
+{
+    for (guint p = 0; p < fsdp->plan->parameters->len; p++) {
+        const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(fsdp->plan, (gint32)p);
+        fsdp->units[parameter->unit].trainable |= parameter->trainable;
+    }
+}
+
+/* As in zp_fsdp_plan_finish(), but a frozen parameter of a trainable unit lets gradients flow. */
+static void
+mark_flow(Fsdp1 *fsdp)
+{
+    const ZpFsdpPlan *plan = fsdp->plan;
+    for (guint s = 0; s < plan->steps->len; s++) {
+        const ZpFsdpStep *step = zp_fsdp_plan_step(plan, (gint32)s);
+        fsdp->flows[s] = step->requires_grad || (s > 0 && fsdp->flows[s - 1]);
+        for (gint32 i = 0; i < step->n_uses && !fsdp->flows[s]; i++)
+            fsdp->flows[s] = fsdp1_gets_gradient(fsdp, zp_fsdp_plan_use(plan, step->first_use + i));
+    }
+}
+
 void
 fsdp1_init(Fsdp1 *fsdp, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
 {
@@ -101,12 +156,13 @@ fsdp1_init(Fsdp1 *fsdp, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
         .plan = plan,
         .tape = tape,
         .units = g_new0(Fsdp1Unit, plan->units->len + 1),
-        .params = g_new(Fsdp1Param, plan->parameters->len + 1),
+        .params = g_new0(Fsdp1Param, plan->parameters->len + 1),
         .ranges = g_array_new(FALSE, FALSE, sizeof(Fsdp1Range)),
         .free_events = g_array_new(FALSE, FALSE, sizeof(gint32)),
         .pre_forward_order = g_array_new(FALSE, FALSE, sizeof(gint32)),
         .post_forward_order = g_array_new(FALSE, FALSE, sizeof(gint32)),
         .call_order = g_new0(gint64, plan->steps->len + 1),
+        .flows = g_new0(gboolean, plan->steps->len + 1),
         .first_iteration = TRUE,
         .sharded = plan->strategy != ZP_FSDP_STRATEGY_NO_SHARD && plan->shard > 1,
     };
@@ -122,6 +178,9 @@ fsdp1_init(Fsdp1 *fsdp, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
         lay_out(fsdp, u);
         make_works(fsdp, u);
     }
+    find_owned_elements(fsdp);
+    mark_trainable(fsdp);
+    mark_flow(fsdp);
     if (!plan->settings.first_step)
         record_order(fsdp);
 }
@@ -138,4 +197,5 @@ fsdp1_clear(Fsdp1 *fsdp)
     g_free(fsdp->units);
     g_free(fsdp->params);
     g_free(fsdp->call_order);
+    g_free(fsdp->flows);
 }

@@ -11,6 +11,7 @@ enum {
     FSDP1_PRE_UNSHARD,
     FSDP1_POST_BACKWARD,
     FSDP1_ALL_REDUCE, /* hybrid strategies only; else all-reduces run on the default stream */
+    FSDP1_HOST,       /* CPU offload only: the optimizer */
 };
 
 /* _FreeEventQueue: all-gathers in flight. */
@@ -27,6 +28,7 @@ typedef struct {
 typedef struct {
     gint32 cast, gather, pre_divide, cast_gradient, pad, reduce_scatter, all_reduce, post_divide;
     gint32 cast_shard, add_shard, add_gradient, concatenate;
+    gint32 to_device, to_host; /* CPU offload */
 } Fsdp1Works;
 
 /* FlatParamHandle. */
@@ -36,7 +38,11 @@ typedef struct {
     gint32 unsharded;     /* _full_param_padded */
     gint32 grad;          /* flat_param.grad, unsharded */
     int grad_width;
-    gint32 gradient; /* what the optimizer sees */
+    gint32 gradient;     /* what the optimizer sees */
+    gboolean trainable;  /* flat_param.requires_grad: one of its parameters does */
+    gboolean in_use;     /* the flat parameter's data are not the local shard */
+    gboolean views_kept; /* _skipped_use_sharded_views */
+    gboolean saved;      /* `gradient` is _saved_grad_shard, not flat_param.grad */
     gboolean prefetched, needs_pre_forward_unshard, needs_pre_backward_unshard, ran_pre_backward;
     gint32 pre_forward_index, post_forward_index;
     gint64 view_order;       /* when autograd's node of the views was made */
@@ -50,7 +56,9 @@ typedef struct {
 
 typedef struct {
     gint32 temporary; /* gradient of one parameter, until the flat gradient takes it in */
-    gint32 uses_left;
+    gint64 owned_elements;
+    gboolean has_grad;  /* use_orig_params: its .grad is a view, not None */
+    gboolean grad_none; /* _is_grad_none_mask: it stays None until the next reduction */
 } Fsdp1Param;
 
 typedef struct {
@@ -67,6 +75,7 @@ typedef struct {
     gboolean first_iteration, sharded, hybrid;
     gint64 order;       /* counts autograd nodes as they are made */
     gint64 *call_order; /* by step: when its node was made */
+    gboolean *flows;    /* by step: gradients flow through it */
     const ZpFsdpMicroBatch *micro_batch;
 } Fsdp1;
 
@@ -80,8 +89,26 @@ void fsdp1_enter(Fsdp1 *fsdp, gint32 unit);
 void fsdp1_leave(Fsdp1 *fsdp, gint32 unit, gboolean requires_grad);
 void fsdp1_forward(Fsdp1 *fsdp);
 
+/* A flat parameter's views are tensors of the graph: where one parameter of a unit is trainable,
+ * all get gradients. */
+static inline gboolean
+fsdp1_gets_gradient(const Fsdp1 *fsdp, gint32 parameter)
+{
+    return fsdp->units[zp_fsdp_plan_parameter(fsdp->plan, parameter)->unit].trainable;
+}
+
 /* fsdp1_backward.c */
 void fsdp1_backward(Fsdp1 *fsdp);
+gboolean fsdp1_frees_in_backward(const Fsdp1 *fsdp);
+
+/* fsdp1_views.c: with use_orig_params the parameters' own .grad are views of the flat gradient. */
+void fsdp1_write_back(Fsdp1 *fsdp, gint32 unit);
+void fsdp1_use_unsharded_grad_views(Fsdp1 *fsdp, gint32 unit);
+void fsdp1_use_sharded_grad_views(Fsdp1 *fsdp, gint32 unit);
+void fsdp1_reset_grad_none(Fsdp1 *fsdp, gint32 unit);
+void fsdp1_refresh_grad_views(Fsdp1 *fsdp, gint32 unit);
+void fsdp1_forget_grads(Fsdp1 *fsdp);
+void fsdp1_reset_gradients(Fsdp1 *fsdp);
 
 /* fsdp1_reduce.c: flat gradient, post-backward hook, reduction. */
 void fsdp1_finish_gradient(Fsdp1 *fsdp, gint32 unit);

@@ -112,16 +112,29 @@ reduce_whole(Fsdp1 *fsdp, Fsdp1Unit *state, Reduce *reduce)
     zp_fsdp_emit_launch(&fsdp->emit, FSDP1_POST_BACKWARD, state->works.pre_divide);
     zp_fsdp_emit_launch(&fsdp->emit, FSDP1_POST_BACKWARD, state->works.all_reduce);
     zp_fsdp_emit_launch(&fsdp->emit, FSDP1_POST_BACKWARD, state->works.post_divide);
+    gboolean is_gradient = state->gradient == input;
     state->gradient = input;
     if (width != plan->stored_bytes) {
         state->gradient = make(fsdp, FSDP1_POST_BACKWARD, ZP_CLASS_GRADIENT,
                                ZP_ROLE_SHARDED_GRADIENT, state->flat_elements * plan->stored_bytes);
         zp_fsdp_emit_launch(&fsdp->emit, FSDP1_POST_BACKWARD, state->works.cast_shard);
-    } else {
+    } else if (!is_gradient) {
         reduce->becomes_gradient = input;
     }
     if (state->gradient == reduce->cast)
         reduce->cast = ZP_TAPE_NONE;
+}
+
+/* _offload_grad: the copy is waited for at the end of backward; without sharding at once. */
+static void
+offload_gradient(Fsdp1 *fsdp, const Fsdp1Unit *state)
+{
+    int stream = fsdp->hybrid ? FSDP1_ALL_REDUCE : FSDP1_POST_BACKWARD;
+    if (!fsdp->plan->settings.cpu_offload)
+        return;
+    zp_fsdp_emit_launch(&fsdp->emit, stream, state->works.to_host);
+    if (!fsdp->sharded)
+        zp_tape_sync(fsdp->tape, zp_tape_record(fsdp->tape, (guint8)stream));
 }
 
 static void
@@ -146,6 +159,7 @@ reduce_gradient(Fsdp1 *fsdp, gint32 unit, gboolean added)
         reduce_sharded(fsdp, state, &reduce);
     else
         reduce_whole(fsdp, state, &reduce);
+    offload_gradient(fsdp, state);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &reduce.dying);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &reduce.padded);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_POST_BACKWARD, &reduce.cast);
@@ -159,6 +173,9 @@ reduce_gradient(Fsdp1 *fsdp, gint32 unit, gboolean added)
     if (added)
         become_gradient(fsdp, reduce.becomes_gradient);
     state->grad = fsdp->sharded ? ZP_TAPE_NONE : state->gradient;
+    state->saved = fsdp->sharded;
+    fsdp1_reset_grad_none(fsdp, unit);
+    fsdp1_use_sharded_grad_views(fsdp, unit);
     if (!fsdp->sharded)
         state->grad_width = fsdp->plan->stored_bytes;
 }
@@ -179,12 +196,12 @@ fsdp1_finish_gradient(Fsdp1 *fsdp, gint32 unit)
         added = flat;
     }
     state->training = FSDP1_BACKWARD_POST;
-    fsdp1_reshard(fsdp, unit,
-                  fsdp->sharded &&
-                      (fsdp->micro_batch->sync || plan->strategy == ZP_FSDP_STRATEGY_FULL_SHARD));
+    fsdp1_reshard(fsdp, unit, fsdp1_frees_in_backward(fsdp));
     fsdp1_prefetch(fsdp, unit);
     if (fsdp->micro_batch->sync)
         reduce_gradient(fsdp, unit, added != ZP_TAPE_NONE);
+    else
+        fsdp1_use_unsharded_grad_views(fsdp, unit);
     zp_fsdp_emit_tag(&fsdp->emit, unit);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP1_DEFAULT, &added);
 }

@@ -14,18 +14,41 @@ needs_unshard(const Fsdp1 *fsdp, const Fsdp1Unit *state)
     return fsdp->sharded && state->unsharded == ZP_TAPE_NONE;
 }
 
-/* _use_low_precision_shard.  Without sharding this copy is what computes. */
+static void
+fill_low_precision(Fsdp1 *fsdp, Fsdp1Unit *state, gint64 elements)
+{
+    ZpFsdpEmit *emit = &fsdp->emit;
+    gint32 copy = ZP_TAPE_NONE;
+    if (fsdp->plan->settings.cpu_offload) {
+        if (uses_mixed_precision(fsdp))
+            copy = zp_fsdp_emit_make(emit, FSDP1_PRE_UNSHARD, ZP_CLASS_GATHERED, ZP_ROLE_CAST,
+                                     elements * fsdp->plan->stored_bytes, ZP_FSDP_NONE);
+        zp_fsdp_emit_launch(emit, FSDP1_PRE_UNSHARD, state->works.to_device);
+    }
+    if (uses_mixed_precision(fsdp))
+        zp_fsdp_emit_launch(emit, FSDP1_PRE_UNSHARD, state->works.cast);
+    zp_fsdp_emit_drop(emit, FSDP1_PRE_UNSHARD, &copy);
+}
+
+/* FlatParamHandle.pre_unshard: the shard in low precision (_use_low_precision_shard), or with CPU
+ * offload on the device (flat_param_to), or both, for which it comes over in full.  Without
+ * sharding this is what computes.  An offloaded shard is brought even if the unit is gathered. */
 static gboolean
 pre_unshard(Fsdp1 *fsdp, Fsdp1Unit *state)
 {
-    if (!uses_mixed_precision(fsdp) || (fsdp->sharded && !needs_unshard(fsdp, state)))
+    const ZpFsdpPlan *plan = fsdp->plan;
+    gboolean offload = plan->settings.cpu_offload;
+    if (!uses_mixed_precision(fsdp) && !offload)
+        return FALSE;
+    if (fsdp->sharded && !offload && !needs_unshard(fsdp, state))
         return FALSE;
     gint64 elements = fsdp->sharded ? state->shard_elements : state->flat_elements;
     if (state->low_precision == ZP_TAPE_NONE)
-        state->low_precision = zp_fsdp_emit_make(&fsdp->emit, FSDP1_PRE_UNSHARD, ZP_CLASS_GATHERED,
-                                                 fsdp->sharded ? ZP_ROLE_CAST : ZP_ROLE_UNSHARDED,
-                                                 elements * fsdp->plan->param_bytes, ZP_FSDP_NONE);
-    zp_fsdp_emit_launch(&fsdp->emit, FSDP1_PRE_UNSHARD, state->works.cast);
+        state->low_precision =
+            zp_fsdp_emit_make(&fsdp->emit, FSDP1_PRE_UNSHARD, ZP_CLASS_GATHERED,
+                              fsdp->sharded ? ZP_ROLE_CAST : ZP_ROLE_UNSHARDED,
+                              elements * zp_fsdp_plan_compute_bytes(plan), ZP_FSDP_NONE);
+    fill_low_precision(fsdp, state, elements);
     return TRUE;
 }
 
@@ -55,6 +78,7 @@ fsdp1_unshard(Fsdp1 *fsdp, gint32 unit)
 {
     Fsdp1Unit *state = &fsdp->units[unit];
     zp_fsdp_emit_tag(&fsdp->emit, unit);
+    fsdp1_write_back(fsdp, unit);
     if (pre_unshard(fsdp, state))
         zp_fsdp_emit_wait_stream(&fsdp->emit, FSDP1_UNSHARD, FSDP1_PRE_UNSHARD);
     limit_rate(fsdp);
@@ -67,6 +91,7 @@ fsdp1_unshard(Fsdp1 *fsdp, gint32 unit)
     }
     if (fsdp->sharded)
         free_low_precision(fsdp, state, FSDP1_UNSHARD);
+    state->in_use = fsdp->sharded || uses_mixed_precision(fsdp) || fsdp->plan->settings.cpu_offload;
     /* The views of the parameters are made here: autograd runs their node after all younger ones.
      * Those of a recomputation are not part of the graph that backward walks. */
     if (state->training == FSDP1_FORWARD && fsdp->emit.phase == ZP_PHASE_FORWARD)
@@ -89,6 +114,12 @@ fsdp1_reshard(Fsdp1 *fsdp, gint32 unit, gboolean free_unsharded)
     }
     if (!fsdp->sharded)
         free_low_precision(fsdp, state, FSDP1_DEFAULT);
+    state->in_use = FALSE;
+    state->views_kept = state->training == FSDP1_FORWARD && fsdp->sharded &&
+                        fsdp->plan->settings.use_orig_params &&
+                        fsdp->plan->strategy == ZP_FSDP_STRATEGY_SHARD_GRAD_OP;
+    if (state->training == FSDP1_FORWARD && !state->views_kept)
+        fsdp1_refresh_grad_views(fsdp, unit);
     state->prefetched = FALSE;
 }
 

@@ -25,6 +25,10 @@ init_parameters(Fsdp2 *fsdp)
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, (gint32)i);
         gint64 chunk = parameter->rows / plan->shard + (parameter->rows % plan->shard != 0);
         gint64 owned = CLAMP(parameter->rows - rank * chunk, 0, chunk);
+        gint64 padded_elements = chunk * parameter->row_elements;
+        gint64 owned_elements = owned * parameter->row_elements;
+        if (parameter->inner)
+            padded_elements = owned_elements = zp_fsdp_parameter_elements(parameter) / plan->shard;
         Fsdp2Unit *unit = &fsdp->units[parameter->unit];
         fsdp->params[i] = (Fsdp2Param){
             .unsharded = ZP_TAPE_NONE,
@@ -33,13 +37,14 @@ init_parameters(Fsdp2 *fsdp)
             .accumulated = ZP_TAPE_NONE,
             .summand = ZP_TAPE_NONE,
             .host_grad = ZP_TAPE_NONE,
-            .chunk_elements = chunk * parameter->row_elements,
-            .owned_elements = owned * parameter->row_elements,
+            .rearranged = ZP_TAPE_NONE,
+            .chunk_elements = padded_elements,
+            .owned_elements = owned_elements,
         };
         fsdp->pending[i] = ZP_TAPE_NONE;
-        unit->shard_elements += chunk * parameter->row_elements;
+        unit->shard_elements += padded_elements;
         if (parameter->trainable && plan->n_uses[i] > 0)
-            unit->reduced_elements += chunk * parameter->row_elements;
+            unit->reduced_elements += padded_elements;
     }
 }
 

@@ -118,6 +118,19 @@ make_unsharded(Fsdp2 *fsdp, gint32 p)
                           zp_fsdp_plan_parameter(fsdp->plan, p)->parameter);
 }
 
+/* What is cut along another dimension than the first arrives as chunks, which are joined into the
+ * parameter from a buffer of its size. */
+static void
+make_chunks(Fsdp2 *fsdp, gint32 p)
+{
+    const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(fsdp->plan, p);
+    if (parameter->inner)
+        fsdp->params[p].rearranged = zp_fsdp_emit_make(
+            &fsdp->emit, FSDP2_DEFAULT, ZP_CLASS_GATHERED, ZP_ROLE_UNSHARDED,
+            zp_fsdp_parameter_elements(parameter) * zp_fsdp_plan_compute_bytes(fsdp->plan),
+            parameter->parameter);
+}
+
 /* One rank alone copies its shard, through a cast that lives until the next parameter's is made:
  * the loop variable all_gather_input holds it.  Returns the last one. */
 static gint32
@@ -159,10 +172,14 @@ copy_out(Fsdp2 *fsdp, gint32 unit)
         held = copy_own_shard(fsdp, unit);
     } else {
         zp_fsdp_emit_wait(&fsdp->emit, FSDP2_DEFAULT, state->gather_event);
-        for (gint32 p = 0; p < desc->n_parameters; p++)
+        for (gint32 p = 0; p < desc->n_parameters; p++) {
             make_unsharded(fsdp, desc->first_parameter + p);
+            make_chunks(fsdp, desc->first_parameter + p);
+        }
     }
     zp_fsdp_emit_launch(&fsdp->emit, FSDP2_DEFAULT, state->works.copy_out);
+    for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++)
+        zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, &fsdp->params[p].rearranged);
     for (gint32 p = 0; p < desc->n_parameters && gathers_slices(state); p++)
         zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT,
                           &fsdp->params[desc->first_parameter + p].post_forward);

@@ -25,12 +25,13 @@ typedef enum { FSDP2_SHARDED, FSDP2_SHARDED_POST_FORWARD, FSDP2_UNSHARDED } Fsdp
 /* FSDPParam: buffers, ZP_TAPE_NONE where there is none. */
 typedef struct {
     gint32 unsharded;
-    gint32 post_forward;   /* kept slice, reshard_after_forward=int */
-    gint32 grad;           /* unsharded_param.grad */
-    gint32 accumulated;    /* unsharded_accumulated_grad */
-    gint32 summand;        /* sum of the gradients so far of a parameter used more than once */
-    gint32 uses_left;      /* of this backward */
-    gint32 host_grad;      /* CPU offload */
+    gint32 post_forward; /* kept slice, reshard_after_forward=int */
+    gint32 grad;         /* unsharded_param.grad */
+    gint32 accumulated;  /* unsharded_accumulated_grad */
+    gint32 summand;      /* sum of the gradients so far of a parameter used more than once */
+    gint32 uses_left;    /* of this backward */
+    gint32 host_grad;    /* CPU offload */
+    gint32 rearranged; /* Shard(i > 0): its chunks one below the other, or before they are joined */
     gint64 chunk_elements; /* of the padded shard: ceil(rows / shard) rows */
     gint64 owned_elements;
 } Fsdp2Param;

@@ -126,6 +126,7 @@ typedef struct {
     gint32 unit;
     gint64 shard_elements;
     gint32 *pinned;    /* gradient held by a loop variable until the call returns, or NULL */
+    gint32 *chunked;   /* the same for the last that was cut into chunks */
     gint32 output;     /* reduce-scatter output */
     gint32 dying;      /* dies when the call returns */
     gint32 partial;    /* earlier partial output, dies after the call */
@@ -133,7 +134,49 @@ typedef struct {
     gboolean retained; /* the output is held by the all-reduce state */
 } Reduce;
 
-/* With one rank the loop that pins the last gradient does not run. */
+static gint32
+make_rearranged(Fsdp2 *fsdp, gint32 p, gint32 gradient)
+{
+    return zp_fsdp_emit_make(&fsdp->emit, FSDP2_DEFAULT, ZP_CLASS_GRADIENT,
+                             ZP_ROLE_GRADIENT_TEMPORARY, fsdp->tape->buffers[gradient].bytes,
+                             zp_fsdp_plan_parameter(fsdp->plan, p)->parameter);
+}
+
+/* Gradients of parameters that are cut along another dimension than the first: their chunks are put
+ * one below the other.  The list then has the copy, while the chunks hold the gradient until those
+ * of the next take their place; and zip(), which uses every other of its tuples again, holds one of
+ * an even place until two further. */
+static void
+rearrange(Fsdp2 *fsdp, Reduce *reduce)
+{
+    const ZpFsdpUnit *desc = fsdp2_unit(fsdp, reduce->unit);
+    gint32 *zipped = NULL;
+    int place = 0, chunked_place = 0;
+    for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++) {
+        gint32 *gradient = reducible_gradient(&fsdp->params[p]);
+        if (gradient == NULL)
+            continue;
+        if (zipped && place % 2 == 0) {
+            zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, zipped);
+            zipped = NULL;
+        }
+        if (zp_fsdp_plan_parameter(fsdp->plan, p)->inner && fsdp->plan->shard > 1) {
+            if (reduce->chunked && chunked_place % 2 == 0 && place == chunked_place + 1)
+                zipped = reduce->chunked;
+            else if (reduce->chunked)
+                zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, reduce->chunked);
+            fsdp->params[p].rearranged = make_rearranged(fsdp, p, *gradient);
+            reduce->chunked = gradient;
+            chunked_place = place;
+        }
+        place++;
+    }
+    if (zipped)
+        zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, zipped);
+}
+
+/* A list is cleared from its end.  With one rank the loop that pins the last gradient does not run.
+ */
 static void
 copy_in(Fsdp2 *fsdp, Reduce *reduce)
 {
@@ -141,13 +184,15 @@ copy_in(Fsdp2 *fsdp, Reduce *reduce)
     gint64 elements;
     gint32 last = last_with_gradient(fsdp, reduce->unit, &elements);
     zp_fsdp_emit_launch(&fsdp->emit, FSDP2_DEFAULT, fsdp->units[reduce->unit].works.copy_to_input);
-    for (gint32 p = desc->first_parameter; p < desc->first_parameter + desc->n_parameters; p++) {
+    for (gint32 p = desc->first_parameter + desc->n_parameters - 1; p >= desc->first_parameter;
+         p--) {
         gint32 *gradient = reducible_gradient(&fsdp->params[p]);
+        zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, &fsdp->params[p].rearranged);
         if (gradient == NULL)
             continue;
         if (p == last && fsdp->plan->shard > 1)
             reduce->pinned = gradient;
-        else
+        else if (gradient != reduce->chunked)
             zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, gradient);
     }
 }
@@ -258,6 +303,8 @@ return_from_reduce(Fsdp2 *fsdp, Reduce *reduce, gint32 becomes_gradient)
     zp_fsdp_emit_drop(&fsdp->emit, reduce->stream, &reduce->dying);
     if (reduce->pinned)
         zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, reduce->pinned);
+    if (reduce->chunked)
+        zp_fsdp_emit_drop(&fsdp->emit, FSDP2_DEFAULT, reduce->chunked);
     zp_fsdp_emit_drop(&fsdp->emit, FSDP2_REDUCE, &reduce->partial);
     if (becomes_gradient != ZP_TAPE_NONE)
         zp_tape_retag(fsdp->tape, ZP_TAPE_CLOCK_HOST, (guint8)reduce->stream, becomes_gradient,
@@ -278,6 +325,7 @@ fsdp2_reduce(Fsdp2 *fsdp, gint32 unit)
         .stream = FSDP2_REDUCE,
     };
     last_with_gradient(fsdp, unit, &reduce.shard_elements);
+    rearrange(fsdp, &reduce);
     gint32 input =
         zp_fsdp_emit_make(&fsdp->emit, FSDP2_DEFAULT, ZP_CLASS_COMMUNICATION, ZP_ROLE_REDUCE_INPUT,
                           reduce.shard_elements * plan->shard * width, ZP_FSDP_NONE);

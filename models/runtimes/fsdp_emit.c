@@ -28,6 +28,7 @@ zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, Zp
     emit->region_done = g_new0(gboolean, plan->regions->len + 1);
     if (job) {
         zp_layer_bytes_init(&emit->bytes, job);
+        zp_fsdp_emit_head_init(emit);
         emit->tokens = job->training.micro_batch * job->training.sequence;
         emit->pairs = emit->tokens * job->training.sequence;
     }
@@ -38,6 +39,7 @@ zp_fsdp_emit_clear(ZpFsdpEmit *emit)
 {
     zp_layer_bytes_clear(&emit->bytes);
     g_free(emit->kept);
+    g_free(emit->head_storages);
     g_free(emit->region_done);
 }
 
@@ -173,6 +175,12 @@ make_of_layer(ZpFsdpEmit *emit, const ZpModelLayer *layer, ZpRole role, gint64 b
     return zp_fsdp_emit_make(emit, ZP_FSDP_STREAM_DEFAULT, class_id, role, bytes, ZP_FSDP_NONE);
 }
 
+static gboolean
+in_storages(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
+{
+    return layer->kind == ZP_LAYER_HEAD && emit->n_head_storages > 0;
+}
+
 void
 zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
 {
@@ -181,8 +189,13 @@ zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
     for (gint32 l = step->first_layer; l < step->first_layer + step->n_layers; l++) {
         const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
         const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
-        emit->kept[l] = make_of_layer(emit, layer, ZP_ROLE_NONE, bytes->kept_bytes);
-        gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->forward_bytes);
+        gint32 beside = ZP_TAPE_NONE;
+        if (in_storages(emit, layer)) {
+            zp_fsdp_emit_head_forward(emit);
+        } else {
+            emit->kept[l] = make_of_layer(emit, layer, ZP_ROLE_NONE, bytes->kept_bytes);
+            beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->forward_bytes);
+        }
         launch_layer(emit, ZP_KIND_FORWARD, layer, forward_flops(emit, layer), 1.0);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
         communicate(emit, layer, ZP_KIND_FORWARD);
@@ -210,18 +223,40 @@ zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step)
     }
 }
 
+static void
+backward_layer(ZpFsdpEmit *emit, gint32 l)
+{
+    const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+    const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
+    gint32 beside = ZP_TAPE_NONE;
+    if (in_storages(emit, layer))
+        zp_fsdp_emit_head_backward(emit);
+    else
+        beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
+    launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer),
+                 zp_model_backward_passes(layer));
+    zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
+    communicate(emit, layer, ZP_KIND_BACKWARD);
+}
+
+/* A layer's kernels come with the last of its steps, but a head's with the first: the loss has let
+ * go of its temporaries when the gradient of the head's weight is made. */
 void
 zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
 {
     if (emit->job == NULL)
         return;
-    for (gint32 l = step->first_layer + step->n_layers - 1; l >= step->first_layer; l--) {
-        const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
-        const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
-        gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
-        launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer), 2.0);
-        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
-        communicate(emit, layer, ZP_KIND_BACKWARD);
+    gint32 first = step->first_layer;
+    if (step->n_layers == 0 && !emit->head_done &&
+        zp_model_layer(emit->job->model, first)->kind == ZP_LAYER_HEAD) {
+        backward_layer(emit, first);
+        emit->head_done = TRUE;
+    }
+    for (gint32 l = first + step->n_layers - 1; l >= first; l--) {
+        if (emit->head_done && zp_model_layer(emit->job->model, l)->kind == ZP_LAYER_HEAD)
+            emit->head_done = FALSE;
+        else
+            backward_layer(emit, l);
     }
 }
 
@@ -231,6 +266,8 @@ zp_fsdp_emit_release(ZpFsdpEmit *emit, const ZpFsdpStep *step)
     if (emit->job == NULL)
         return;
     for (gint32 l = step->first_layer + step->n_layers - 1; l >= step->first_layer; l--) {
+        if (in_storages(emit, zp_model_layer(emit->job->model, l)))
+            zp_fsdp_emit_head_release(emit);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->recomputed[l]);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->kept[l]);
     }

@@ -25,6 +25,9 @@ typedef struct {
     gint32 *kept;            /* by layer: activations (a head's: logits) kept for backward */
     gint32 *recomputed;      /* by layer */
     gboolean *region_done;   /* by region: recomputed in this backward */
+    gint32 n_head_storages;  /* of ZpModel.head_events; 0: the head's bytes are a buffer each */
+    gint32 *head_storages;
+    gboolean head_done; /* a head's backward ran, its layer's step is still to come */
 } ZpFsdpEmit;
 
 /* Declares links, groups and units, takes scratch memory. */
@@ -98,3 +101,9 @@ void zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step);
 void zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step);
 void zp_fsdp_emit_release(ZpFsdpEmit *emit, const ZpFsdpStep *step);
 void zp_fsdp_emit_begin_backward(ZpFsdpEmit *emit);
+
+/* --- for these: a head whose storages are known one by one (fsdp_emit_head.c) --- */
+void zp_fsdp_emit_head_init(ZpFsdpEmit *emit);
+void zp_fsdp_emit_head_forward(ZpFsdpEmit *emit);
+void zp_fsdp_emit_head_backward(ZpFsdpEmit *emit);
+void zp_fsdp_emit_head_release(ZpFsdpEmit *emit);

@@ -1,15 +1,21 @@
 #include "models/runtimes/fsdp_model.h"
 
+#include "models/runtimes/fsdp_own_units.h"
+#include "models/runtimes/fsdp_settings.h"
+
 typedef struct {
     const ZpJob *job;
     const ZpUnits *units;
     ZpFsdpPlan *plan;
     gint32 *index; /* model parameter -> plan parameter, ZP_FSDP_NONE where it has none */
+    const ZpFsdpOwnUnits *own;
 } Builder;
 
 static gint32
 unit_of_parameter(const Builder *builder, const ZpModelParameter *parameter)
 {
+    if (zp_fsdp_own_unit(builder->own, parameter->module) != ZP_FSDP_NONE)
+        return zp_fsdp_own_unit(builder->own, parameter->module);
     return parameter->layer == ZP_MODEL_NONE ? ZP_FSDP_NONE
                                              : builder->units->unit_of_layer[parameter->layer];
 }
@@ -18,6 +24,8 @@ unit_of_parameter(const Builder *builder, const ZpModelParameter *parameter)
 static gboolean
 is_root(const Builder *builder, gint32 unit)
 {
+    if (unit >= builder->units->n_units)
+        return FALSE;
     const ZpZero *zero = &builder->job->zero;
     const ZpUnit *span = &builder->units->units[unit];
     return builder->units->n_units == 1 ||
@@ -46,7 +54,8 @@ reshard_after_forward(const Builder *builder, gint32 unit)
             return 0;
         return settings->root_reshard_after_forward == ZP_FSDP_YES ? MAX(value, 1) : 0;
     }
-    if (settings->reshard_after_forward < 0 && holds_the_end(builder, unit))
+    if (settings->reshard_after_forward < 0 && unit < builder->units->n_units &&
+        holds_the_end(builder, unit))
         return 0;
     return value == builder->plan->shard ? MIN(value, 1) : value;
 }
@@ -56,7 +65,8 @@ add_units(Builder *builder)
 {
     const ZpModel *model = builder->job->model;
     ZpFsdpPlan *plan = builder->plan;
-    g_autofree gint32 *count = g_new0(gint32, (gsize)builder->units->n_units + 1);
+    gint32 n_own = (gint32)builder->own->layers->len;
+    g_autofree gint32 *count = g_new0(gint32, (gsize)(builder->units->n_units + n_own) + 1);
     for (guint p = 0; p < model->parameters->len; p++) {
         const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)p);
         gint32 unit = unit_of_parameter(builder, parameter);
@@ -78,7 +88,32 @@ add_units(Builder *builder)
         first += count[u];
         g_array_append_val(plan->units, unit);
     }
+    for (gint32 u = builder->units->n_units; u < builder->units->n_units + n_own; u++) {
+        ZpFsdpUnit unit = {
+            .name = zp_fsdp_own_unit_name(builder->own, model, u),
+            .first_parameter = first,
+            .reshard_after_forward = reshard_after_forward(builder, u),
+            .unshard_in_backward = TRUE,
+        };
+        first += count[u];
+        g_array_append_val(plan->units, unit);
+    }
     g_array_set_size(plan->parameters, (guint)first);
+}
+
+/* Is it cut along another dimension than the first, which the ranks do not divide? */
+static gboolean
+is_inner(const Builder *builder, const ZpModelParameter *parameter)
+{
+    gint32 ranks = builder->plan->shard;
+    if (!builder->plan->settings.shard_even || parameter->n_dims < 2 ||
+        parameter->shape[0] % ranks == 0)
+        return FALSE;
+    for (int d = 1; d < parameter->n_dims; d++) {
+        if (parameter->shape[d] % ranks == 0)
+            return TRUE;
+    }
+    return FALSE;
 }
 
 static void
@@ -100,6 +135,7 @@ add_parameters(Builder *builder)
             .rows = rows,
             .row_elements = rows > 0 ? source->elements / rows : 0,
             .trainable = source->trainable,
+            .inner = is_inner(builder, source),
             .unit = u,
             .parameter = (gint32)p,
         };
@@ -122,9 +158,11 @@ push_mark(Builder *builder, ZpFsdpStepKind kind, gint32 unit)
 
 /* One module's parameters: in backward their gradients appear together. */
 static void
-push_uses(Builder *builder, gint32 layer, const gint32 *parameters, gint32 n)
+push_uses(Builder *builder, gint32 layer, gint32 own, const gint32 *parameters, gint32 n)
 {
     ZpFsdpPlan *plan = builder->plan;
+    if (own != ZP_FSDP_NONE)
+        push_mark(builder, ZP_FSDP_ENTER, own);
     ZpFsdpStep step = {
         .kind = ZP_FSDP_CALL,
         .unit = builder->units->unit_of_layer[layer],
@@ -135,6 +173,8 @@ push_uses(Builder *builder, gint32 layer, const gint32 *parameters, gint32 n)
     };
     g_array_append_vals(plan->uses, parameters, (guint)n);
     push_step(builder, step);
+    if (own != ZP_FSDP_NONE)
+        push_mark(builder, ZP_FSDP_LEAVE, own);
 }
 
 /* A layer is one step for its time and activations, in front of a step for each module that has
@@ -156,7 +196,8 @@ push_layer(Builder *builder, gint32 layer, GArray *uses, GArray *modules)
         while (end < uses->len && module != ZP_MODEL_NONE &&
                g_array_index(modules, gint32, end) == module)
             end++;
-        push_uses(builder, layer, &g_array_index(uses, gint32, i), (gint32)(end - i));
+        push_uses(builder, layer, zp_fsdp_own_unit(builder->own, module),
+                  &g_array_index(uses, gint32, i), (gint32)(end - i));
         i = end;
     }
 }
@@ -230,6 +271,10 @@ block_of_step(const Builder *builder, const ZpFsdpStep *step)
     const ZpModel *model = builder->job->model;
     if (step->kind == ZP_FSDP_CALL)
         return zp_model_layer(model, step->first_layer)->block;
+    gint32 own = step->unit - builder->units->n_units;
+    if (own >= 0)
+        return zp_model_layer(model, g_array_index(builder->own->layers, gint32, (guint)own))
+            ->block;
     gint32 block = zp_model_layer(model, builder->units->units[step->unit].first_layer)->block;
     return block != ZP_MODEL_NONE && is_in_region(builder, step->unit, block) ? block
                                                                               : ZP_MODEL_NONE;
@@ -281,12 +326,12 @@ add_prefetch(Builder *builder, gint32 n, gboolean forward)
     ZpFsdpPlan *plan = builder->plan;
     if (n <= 0)
         return;
-    for (gint32 u = 0; u < (gint32)plan->units->len; u++) {
+    for (gint32 u = 0; u < builder->units->n_units; u++) {
         ZpFsdpUnit *unit = &g_array_index(plan->units, ZpFsdpUnit, (guint)u);
         gint32 first = (gint32)plan->prefetch->len;
         for (gint32 k = 1; k <= n && !unit->root; k++) {
             gint32 target = forward ? u + k : u - k;
-            if (target >= 0 && target < (gint32)plan->units->len &&
+            if (target >= 0 && target < builder->units->n_units &&
                 !zp_fsdp_plan_unit(plan, target)->root)
                 g_array_append_val(plan->prefetch, target);
         }
@@ -301,98 +346,37 @@ add_prefetch(Builder *builder, gint32 n, gboolean forward)
     }
 }
 
-static void
-add_micro_batches(Builder *builder)
-{
-    const ZpFsdp *settings = &builder->plan->settings;
-    for (gint64 m = 0; m < builder->job->training.accumulation; m++) {
-        gboolean last = m == builder->job->training.accumulation - 1;
-        ZpFsdpMicroBatch micro_batch = {
-            .sync = last || settings->sync_every_micro_batch,
-            .all_reduce = last || settings->all_reduce_every_micro_batch,
-            .reshard_after_backward = last || settings->reshard_after_backward,
-            .last_backward = TRUE,
-        };
-        g_array_append_val(builder->plan->micro_batches, micro_batch);
-    }
-}
-
+/* named_modules(): a unit, then those inside it. */
 static void
 order_states(Builder *builder)
 {
-    ZpFsdpPlan *plan = builder->plan;
-    for (gint32 u = 0; u < (gint32)plan->units->len; u++) {
-        if (zp_fsdp_plan_unit(plan, u)->root)
-            g_array_prepend_val(plan->state_order, u);
+    GArray *order = builder->plan->state_order;
+    for (gint32 u = 0; u < builder->units->n_units; u++) {
+        if (is_root(builder, u))
+            g_array_prepend_val(order, u);
         else
-            g_array_append_val(plan->state_order, u);
+            g_array_append_val(order, u);
+        for (guint own = 0; own < builder->own->layers->len; own++) {
+            gint32 layer = g_array_index(builder->own->layers, gint32, own);
+            gint32 unit = builder->units->n_units + (gint32)own;
+            if (builder->units->unit_of_layer[layer] == u)
+                g_array_append_val(order, unit);
+        }
     }
-}
-
-/* Where a job asks for a master copy, PyTorch's way is to store the parameters in its dtype and to
- * gather them in the low one; the optimizer's states have the dtype of what is stored. */
-static void
-set_precision(ZpFsdpPlan *plan, const ZpJob *job)
-{
-    const ZpPrecision *precision = &job->precision;
-    ZpDtype stored = precision->master != ZP_DTYPE_NONE ? precision->master : precision->parameter;
-    plan->stored_bytes = MAX(1, zp_dtype_bits(stored) / 8);
-    plan->param_bytes = zp_dtype_bits(precision->gathered) / 8;
-    plan->reduce_bytes =
-        plan->settings.reduce_dtype_unset ? 0 : zp_dtype_bits(precision->reduce) / 8;
-    plan->moments = job->optimizer->momentum + job->optimizer->variance;
-    plan->square_root = job->optimizer->variance;
-    plan->moment_bytes = job->optimizer->block_elements > 0
-                             ? MAX(1, zp_dtype_bits(precision->moments) / 8)
-                             : plan->stored_bytes;
-}
-
-static ZpFsdpStrategy
-strategy_of(const ZpJob *job, const ZpFsdp *settings)
-{
-    if (job->zero.stage == 0 || job->world.shard_group == 1)
-        return ZP_FSDP_STRATEGY_NO_SHARD;
-    if (settings->shard_gradients_only == ZP_FSDP_AUTO)
-        return job->zero.stage == 2 || !job->zero.reshard_after_forward
-                   ? ZP_FSDP_STRATEGY_SHARD_GRAD_OP
-                   : ZP_FSDP_STRATEGY_FULL_SHARD;
-    return settings->shard_gradients_only == ZP_FSDP_YES ? ZP_FSDP_STRATEGY_SHARD_GRAD_OP
-                                                         : ZP_FSDP_STRATEGY_FULL_SHARD;
-}
-
-static gboolean
-check(const ZpJob *job, const ZpFsdp *settings, GError **error)
-{
-    gint32 n = settings->reshard_after_forward;
-    if (n > 1 && job->world.shard_group % n != 0) {
-        g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_RANGE,
-                    "reshard_after_forward = %d must divide the shard group of %d ranks", n,
-                    job->world.shard_group);
-        return FALSE;
-    }
-    if (settings->reduce_scatter_max_input_buffers < 1) {
-        g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_RANGE,
-                    "reduce_scatter_max_input_buffers = %d must be at least 1",
-                    settings->reduce_scatter_max_input_buffers);
-        return FALSE;
-    }
-    return TRUE;
 }
 
 ZpFsdpPlan *
 zp_fsdp_model_plan(const ZpJob *job, const ZpUnits *units, GError **error)
 {
     const ZpFsdp *settings = job->fsdp ? job->fsdp : zp_fsdp_defaults();
-    if (!check(job, settings, error))
+    if (!zp_fsdp_settings_check(job, settings, error))
         return NULL;
     ZpFsdpPlan *plan = zp_fsdp_plan_new();
-    plan->settings = *settings;
-    plan->shard = job->world.shard_group;
-    plan->replicate = job->world.ranks / job->world.shard_group;
-    plan->strategy = strategy_of(job, settings);
-    set_precision(plan, job);
+    zp_fsdp_settings_apply(plan, job, settings);
     g_autofree gint32 *index = g_new(gint32, job->model->parameters->len + 1);
-    Builder builder = {.job = job, .units = units, .plan = plan, .index = index};
+    g_auto(ZpFsdpOwnUnits) own = {0};
+    zp_fsdp_own_units_find(&own, job->model, settings->wrap_trainable, units->n_units);
+    Builder builder = {job, units, plan, index, &own};
     add_units(&builder);
     add_parameters(&builder);
     add_steps(&builder);
@@ -409,7 +393,6 @@ zp_fsdp_model_plan(const ZpJob *job, const ZpUnits *units, GError **error)
                  : zero->prefetch_backward > 1 ? zero->prefetch_backward
                                                : 0,
                  FALSE);
-    add_micro_batches(&builder);
     order_states(&builder);
     zp_fsdp_plan_finish(plan);
     return plan;

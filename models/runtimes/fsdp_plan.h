@@ -14,6 +14,7 @@ typedef struct {
     const char *name;
     gint64 rows, row_elements; /* dim 0, and the product of the other dims */
     gboolean trainable;
+    gboolean inner; /* fsdp2: Shard(i > 0), cut evenly along another dimension than the first */
     gint32 unit;
     gint32 parameter; /* index in the model, or ZP_FSDP_NONE */
 } ZpFsdpParameter;

@@ -60,7 +60,8 @@ ideal_layer_durations(const Ideal *ideal, const ZpJob *job, const ZpModelLayer *
     double flops = forward_flops(ideal, layer), again = recompute_flops(ideal, layer);
     *forward_ps = layer_duration(job, ideal->tokens, ZP_KIND_FORWARD, layer, flops, 1.0) +
                   zp_parallel_duration(job, layer, ZP_KIND_FORWARD);
-    *backward_ps = layer_duration(job, ideal->tokens, ZP_KIND_BACKWARD, layer, flops, 2.0) +
+    *backward_ps = layer_duration(job, ideal->tokens, ZP_KIND_BACKWARD, layer, flops,
+                                  zp_model_backward_passes(layer)) +
                    zp_parallel_duration(job, layer, ZP_KIND_BACKWARD);
     if (again > 0.0)
         *backward_ps += layer_duration(job, ideal->tokens, ZP_KIND_RECOMPUTE, layer, again, 1.0) +
@@ -146,7 +147,8 @@ backward_layer(Ideal *ideal, gint32 l)
     const ZpModelLayer *layer = zp_model_layer(ideal->job->model, l);
     gint64 bytes = ideal_layer_bytes(ideal, l).backward_bytes;
     gint32 beside = make_of_layer(ideal, layer, ZP_ROLE_TEMPORARY, bytes);
-    launch_layer(ideal, ZP_KIND_BACKWARD, layer, forward_flops(ideal, layer), 2.0);
+    launch_layer(ideal, ZP_KIND_BACKWARD, layer, forward_flops(ideal, layer),
+                 zp_model_backward_passes(layer));
     drop(ideal, &beside);
     drop(ideal, &ideal->kept[l]);
     drop(ideal, &ideal->recomputed[l]);

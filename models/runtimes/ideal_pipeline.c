@@ -61,7 +61,7 @@ static Waits
 find_waits(const Ideal *ideal, gint64 warmup)
 {
     const ZpJob *job = ideal->job;
-    gint32 pipeline = zp_parallel_pipeline(&job->world.parallel);
+    gint64 pipeline = zp_parallel_pipeline(&job->world.parallel);
     Stage own = time_stage(ideal, job->model, FALSE);
     Stage middle = time_stage(ideal, job->model, TRUE);
     Stage last = time_stage(ideal, job->last_stage, FALSE);

@@ -225,6 +225,14 @@ check_tape(const FsdpCase *fsdp_case, const ZpTape *tape, char **why)
     return TRUE;
 }
 
+/* Is the optimizer a ZeroRedundancyOptimizer? */
+static gboolean
+is_partitioned(const FsdpCase *fsdp_case)
+{
+    JsonObject *optimizer = json_object_get_object_member(fsdp_case->root, "optimizer");
+    return json_object_get_boolean_member_with_default(optimizer, "zero_redundancy", FALSE);
+}
+
 static gboolean
 compile(const FsdpCase *fsdp_case, ZpTape *tape)
 {
@@ -233,7 +241,7 @@ compile(const FsdpCase *fsdp_case, ZpTape *tape)
     else if (strcmp(fsdp_case->runtime, "fsdp1") == 0)
         zp_fsdp1_compile(fsdp_case->plan, NULL, N_STEPS, tape);
     else if (strcmp(fsdp_case->runtime, "ddp") == 0)
-        zp_ddp_compile(fsdp_case->plan, NULL, FALSE, N_STEPS, tape);
+        zp_ddp_compile(fsdp_case->plan, NULL, is_partitioned(fsdp_case), N_STEPS, tape);
     else
         return FALSE;
     return TRUE;

@@ -47,6 +47,7 @@ read_parameter(Reader *reader, JsonObject *object, gint32 unit)
         .rows = fsdp_json_length(shape) ? json_array_get_int_element(shape, 0) : 1,
         .row_elements = 1,
         .trainable = fsdp_json_flag(object, "requires_grad", TRUE),
+        .inner = fsdp_json_number(object, "shard_dim", 0) > 0,
         .unit = unit,
         .parameter = ZP_FSDP_NONE,
     };
@@ -315,9 +316,19 @@ add_regions(Reader *reader)
         add_region(reader, json_array_get_string_element(outside, i), TRUE);
 }
 
-/* model.parameters(): by module in the order of first use, which is that of registration. */
 static void
-order_parameters(Reader *reader)
+list_parameter(Reader *reader, const char *name)
+{
+    gint32 index =
+        GPOINTER_TO_INT(g_hash_table_lookup(reader->parameters, g_intern_string(name))) - 1;
+    if (index >= 0)
+        g_array_append_val(reader->plan->optimizer_order, index);
+}
+
+/* model.parameters() where the case does not list them: by module in the order of first use, which
+ * is that of registration. */
+static void
+order_by_use(Reader *reader)
 {
     ZpFsdpPlan *plan = reader->plan;
     g_autofree gboolean *listed = g_new0(gboolean, plan->parameters->len + 1);
@@ -339,6 +350,17 @@ order_parameters(Reader *reader)
             listed[index] |= used;
         }
     }
+}
+
+static void
+order_parameters(Reader *reader)
+{
+    ZpFsdpPlan *plan = reader->plan;
+    JsonArray *order = fsdp_json_list(reader->fsdp_case->root, "parameter_order");
+    for (guint i = 0; i < fsdp_json_length(order); i++)
+        list_parameter(reader, json_array_get_string_element(order, i));
+    if (fsdp_json_length(order) == 0)
+        order_by_use(reader);
     for (gint32 u = 0; u < (gint32)plan->units->len; u++) {
         if (zp_fsdp_plan_unit(plan, u)->root)
             g_array_prepend_val(plan->state_order, u);

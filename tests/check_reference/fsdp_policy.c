@@ -51,6 +51,7 @@ read_fsdp1(ZpFsdpPlan *plan, JsonObject *policy)
     settings->next_forward_prefetch = fsdp_json_flag(policy, "forward_prefetch", FALSE);
     settings->limit_all_gathers = fsdp_json_flag(policy, "limit_all_gathers", TRUE);
     settings->use_orig_params = fsdp_json_flag(policy, "use_orig_params", FALSE);
+    settings->zero_grad_after_forward = fsdp_json_flag(policy, "zero_grad_after_forward", FALSE);
 }
 
 static void
@@ -81,6 +82,8 @@ read_policy(ZpFsdpPlan *plan, JsonObject *policy)
     plan->settings.bucket_cap_bytes = (gint64)(cap * 1024.0 * 1024.0);
     plan->settings.gradient_as_bucket_view =
         fsdp_json_flag(policy, "gradient_as_bucket_view", FALSE);
+    plan->settings.find_unused_parameters = fsdp_json_flag(policy, "find_unused_parameters", FALSE);
+    plan->settings.static_graph = fsdp_json_flag(policy, "static_graph", FALSE);
 }
 
 void

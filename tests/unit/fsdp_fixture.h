@@ -245,7 +245,7 @@ figures_of(const ZpTape *tape)
         figures.count[work->kind]++;
         figures.bytes[work->kind] += work->bytes;
         if (zp_vocabulary_kind_is_collective((ZpKind)work->kind) &&
-            instr->phase == ZP_PHASE_BACKWARD)
+            instr->phase == ZP_PHASE_BACKWARD && instr->unit != ZP_TAPE_NONE)
             g_string_append_printf(
                 figures.collectives, "%s%s %s", figures.collectives->len ? ", " : "",
                 zp_vocabulary_kind_name((ZpKind)work->kind),

@@ -76,31 +76,6 @@ test_sequence_parallel_peaks(void)
     g_assert_cmpint(both.backward_peak_bytes, >, whole.backward_peak_bytes / 4);
 }
 
-static void
-test_coefficients(void)
-{
-    ZpActivationBlock block = llama();
-    gint64 h = 160, q = 192, kv = 64, f = 416, nq = 6;
-    ZpActivationLayer layer = zp_activation_layer(&block);
-    g_assert_cmpint(layer.kept_bytes_per_token, ==, 16 * h + 4 * q + 4 * kv + 8 * f + 4 * nq + 8);
-    g_assert_cmpint(layer.kept_bytes_per_pair, ==, 0);
-    g_assert_cmpint(layer.kept_bytes, ==, 24);
-    g_assert_cmpint(layer.input_bytes_per_token, ==, 2 * h);
-    block.attention = ZP_BLOCK_EAGER;
-    block.policy = ZP_KEEP_INPUT;
-    layer = zp_activation_layer(&block);
-    g_assert_cmpint(layer.kept_bytes_per_token, ==, 16 * h + 8 * q + 8 * f + 8);
-    g_assert_cmpint(layer.kept_bytes_per_pair, ==, 6 * nq);
-    g_assert_cmpint(layer.selective_bytes_per_token, ==, 2 * h);
-    g_assert_cmpint(layer.selective_bytes_per_pair, ==, 0);
-    g_assert_cmpint(layer.selective_backward_transient_bytes, >, layer.backward_transient_bytes);
-    ZpActivationLoss loss = {
-        .kind = ZP_LOSS_SHIFT_FLOAT, .batch = 2, .tokens = 96, .hidden = 160, .vocabulary = 1000};
-    layer = zp_activation_loss_layer(&loss);
-    g_assert_cmpint(layer.kept_bytes_per_token, ==, 4 * 1000 + 8 * h + 12);
-    g_assert_cmpint(layer.kept_bytes, ==, -4 * 2 * 1000 - 8 * 2 + 8);
-}
-
 /* Every combination of traits runs, keeps no more than it peaks at, and checkpointing keeps the
  * input alone and gives the same gradients of parameters. */
 static void
@@ -184,7 +159,6 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/activation/megatron", test_megatron_forms);
     g_test_add_func("/activation/sequence-parallel", test_sequence_parallel_peaks);
-    g_test_add_func("/activation/coefficients", test_coefficients);
     g_test_add_func("/activation/combinations", test_all_combinations);
     g_test_add_func("/activation/check", test_check_names_the_size);
     return g_test_run();

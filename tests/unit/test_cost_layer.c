@@ -363,6 +363,24 @@ test_runtimes(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
     }
 }
 
+/* A head whose chunks are checkpointed runs forward again in its backward, under every price. */
+static void
+test_runs_again(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
+{
+    ZpModelLayer *head =
+        &g_array_index(fixture->model->layers, ZpModelLayer, fixture->model->layers->len - 1);
+    g_assert_cmpint(head->kind, ==, ZP_LAYER_HEAD);
+    g_assert_cmpfloat(zp_model_backward_passes(head), ==, 2.0);
+    ZpCostParts forward = zp_cost_layer_parts(&fixture->job, head, ZP_KIND_FORWARD);
+    ZpCostParts once = zp_cost_layer_parts(&fixture->job, head, ZP_KIND_BACKWARD);
+    head->runs_again = TRUE;
+    ZpCostParts again = zp_cost_layer_parts(&fixture->job, head, ZP_KIND_BACKWARD);
+    g_assert_cmpfloat_with_epsilon(again.products, once.products + forward.products, 1e-12);
+    g_assert_cmpfloat_with_epsilon(again.elementwise, once.elementwise + forward.elementwise,
+                                   1e-12);
+    g_assert_cmpfloat(zp_model_backward_passes(head), ==, 3.0);
+}
+
 static void
 test_file(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
 {
@@ -414,6 +432,7 @@ main(int argc, char **argv)
     ADD("launch-bound", test_launch_bound);
     ADD("interference", test_interference);
     ADD("runtimes", test_runtimes);
+    ADD("runs-again", test_runs_again);
     ADD("file", test_file);
     return g_test_run();
 }

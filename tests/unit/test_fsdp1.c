@@ -118,6 +118,57 @@ test_syncs(void)
     case_clear(&c);
 }
 
+static gint64
+end_bytes(const ZpTape *tape, ZpTapeSpace space)
+{
+    gint64 bytes = 0;
+    for (gint32 i = 0; i < tape->n_instrs; i++) {
+        const ZpTapeInstr *instr = &tape->instrs[i];
+        gboolean counts = (instr->op == ZP_TAPE_ALLOC || instr->op == ZP_TAPE_FREE) &&
+                          tape->buffers[instr->a].space == space;
+        if (counts)
+            bytes += (instr->op == ZP_TAPE_ALLOC ? 1 : -1) * tape->buffers[instr->a].bytes;
+    }
+    return bytes;
+}
+
+static int
+count_kind(const ZpTape *tape, ZpKind kind)
+{
+    int n = 0;
+    for (gint32 i = 0; i < tape->n_instrs; i++)
+        n += tape->instrs[i].op == ZP_TAPE_LAUNCH &&
+             tape->works[tape->instrs[i].a].kind == (gint16)kind;
+    return n;
+}
+
+/* CPU offload: shards, gradients (for good) and states are in host memory.  A shard is brought for
+ * every gather, and a gradient goes back for every reduction. */
+static void
+test_offload(void)
+{
+    Case c;
+    case_init(&c);
+    c.settings.cpu_offload = TRUE;
+    for (int low = 0; low < 2; low++) {
+        c.fixture.job.precision.gathered = low ? ZP_DTYPE_BF16 : ZP_DTYPE_FP32;
+        compile(&c);
+        g_assert_cmpint(end_bytes(c.tape, ZP_TAPE_SPACE_DEVICE), ==, 0);
+        gint64 shard = 8 * G_GINT64_CONSTANT(4000000) / 8 * 4;
+        g_assert_cmpint(end_bytes(c.tape, ZP_TAPE_SPACE_HOST), ==, 4 * shard);
+        g_assert_cmpint(count_kind(c.tape, ZP_KIND_HOST_TO_DEVICE), ==,
+                        count_kind(c.tape, ZP_KIND_ALL_GATHER));
+        g_assert_cmpint(count_kind(c.tape, ZP_KIND_DEVICE_TO_HOST), ==, 8);
+        g_assert_cmpint(count_kind(c.tape, ZP_KIND_HOST_OPTIMIZER), ==, 1);
+    }
+    /* What is gathered already is brought all the same. */
+    c.fixture.job.zero.stage = 2;
+    compile(&c);
+    g_assert_cmpint(count_kind(c.tape, ZP_KIND_ALL_GATHER), ==, 8);
+    g_assert_cmpint(count_kind(c.tape, ZP_KIND_HOST_TO_DEVICE), ==, 16);
+    case_clear(&c);
+}
+
 static void
 test_combinations(void)
 {
@@ -134,6 +185,7 @@ test_combinations(void)
         c.settings.prefetch = (ZpFsdpPrefetch)(i % 3);
         c.fixture.job.world.shard_group = bits & 16 ? 2 : 8;
         c.settings.set_to_none = bits & 32;
+        c.settings.cpu_offload = (i % 5) == 0;
         c.fixture.job.training.checkpointing =
             bits & 64 ? ZP_CHECKPOINTING_FULL : ZP_CHECKPOINTING_NONE;
         compile(&c);
@@ -148,6 +200,7 @@ main(int argc, char **argv)
     g_test_add_func("/fsdp1/limiter", test_limiter);
     g_test_add_func("/fsdp1/fsdp2-defers-nothing", test_fsdp2_defers_nothing);
     g_test_add_func("/fsdp1/syncs", test_syncs);
+    g_test_add_func("/fsdp1/offload", test_offload);
     g_test_add_func("/fsdp1/combinations", test_combinations);
     return g_test_run();
 }

@@ -121,6 +121,46 @@ test_titan(void)
     fixture_clear(&fixture);
 }
 
+/* accelerate wraps the model in DistributedDataParallel with its defaults. */
+static void
+test_data_parallel(void)
+{
+    Fixture fixture;
+    fixture_init(&fixture);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(apply(&fixture, ZP_FSDP_ACCELERATE,
+                        "distributed_type: MULTI_GPU\nnum_processes: 4\nmixed_precision: bf16\n"
+                        "gradient_accumulation_steps: 2\n",
+                        &error));
+    g_assert_no_error(error);
+    const ZpJob *job = &fixture.base.job;
+    g_assert_cmpstr(job->runtime, ==, "ddp");
+    g_assert_cmpint(job->zero.stage, ==, 0);
+    g_assert_cmpint(job->world.ranks, ==, 4);
+    g_assert_cmpint(job->training.accumulation, ==, 2);
+    g_assert_cmpint(job->precision.parameter, ==, ZP_DTYPE_FP32);
+    g_assert_cmpint(job->precision.gradient, ==, ZP_DTYPE_FP32);
+    g_assert_cmpint(job->precision.gathered, ==, ZP_DTYPE_BF16);
+    g_autoptr(ZpStep) step = zp_step_new();
+    gint64 n = fixture.base.job.model->n_elements;
+    /* parameters, gradients, buckets, two moments */
+    g_assert_cmpint(job_fixture_run(&fixture.base, step).peak_bytes, >=, 5 * 4 * n);
+    fixture_clear(&fixture);
+}
+
+static void
+test_offload(void)
+{
+    Fixture fixture;
+    fixture_init(&fixture);
+    g_autoptr(GError) error = NULL;
+    g_assert_true(
+        apply(&fixture, ZP_FSDP_ACCELERATE, FSDP "  fsdp_offload_params: true\n", &error));
+    g_assert_cmpstr(fixture.base.job.runtime, ==, "fsdp1");
+    g_assert_true(fixture.settings.cpu_offload);
+    fixture_clear(&fixture);
+}
+
 static void
 test_refusals(void)
 {
@@ -130,8 +170,7 @@ test_refusals(void)
         ZpFsdpApplyError error;
     } cases[] = {
         {ZP_FSDP_ACCELERATE, FSDP "  fsdp_version: 7\n", ZP_FSDP_APPLY_ERROR_REFUSED},
-        {ZP_FSDP_ACCELERATE, "distributed_type: MULTI_GPU\n", ZP_FSDP_APPLY_ERROR_UNSUPPORTED},
-        {ZP_FSDP_ACCELERATE, FSDP "  fsdp_offload_params: true\n", ZP_FSDP_APPLY_ERROR_UNSUPPORTED},
+        {ZP_FSDP_ACCELERATE, "distributed_type: MEGATRON_LM\n", ZP_FSDP_APPLY_ERROR_UNSUPPORTED},
         {ZP_FSDP_TORCHTITAN, "[parallelism]\ndata_parallel_shard_degree = 3\n",
          ZP_FSDP_APPLY_ERROR_UNSUPPORTED},
     };
@@ -176,6 +215,8 @@ main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/apply/peaks", test_peaks);
     g_test_add_func("/apply/titan", test_titan);
+    g_test_add_func("/apply/data_parallel", test_data_parallel);
+    g_test_add_func("/apply/offload", test_offload);
     g_test_add_func("/apply/refusals", test_refusals);
     g_test_add_func("/apply/deepspeed", test_deepspeed);
     return g_test_run();

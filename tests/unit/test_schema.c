@@ -178,6 +178,46 @@ test_nearest(void)
     g_assert_null(zp_nearest_find("", names));
 }
 
+/* The section of a key in a file: [layer NAME] for those of layers. */
+static gboolean
+stands_in(GKeyFile *file, const ZpSchemaKey *key)
+{
+    g_auto(GStrv) groups = g_key_file_get_groups(file, NULL);
+    for (char **group = groups; *group != NULL; group++) {
+        g_autofree char *section = g_strndup(*group, strcspn(*group, " "));
+        if (strcmp(section, key->section) == 0 && g_key_file_has_key(file, *group, key->key, NULL))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* Fuzzing of scenarios starts from files that together know every key but paths of files. */
+static void
+test_fuzz_corpus(void)
+{
+    g_autofree char *folder =
+        g_build_filename(ZP_SOURCE_DIR, "tests", "fuzz", "corpus", "scenario", NULL);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    g_assert_nonnull(dir);
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func((GDestroyNotify)g_key_file_unref);
+    for (const char *name = g_dir_read_name(dir); name != NULL; name = g_dir_read_name(dir)) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        g_autoptr(GKeyFile) file = g_key_file_new();
+        if (g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, NULL)) /* some are damaged */
+            g_ptr_array_add(files, g_steal_pointer(&file));
+    }
+    gsize n = 0;
+    const ZpSchemaKey *table = zp_schema_table(&n);
+    for (gsize i = 0; i < n; i++) {
+        gboolean known = strcmp(table[i].key, "config") == 0;
+        for (guint f = 0; f < files->len && !known; f++)
+            known = stands_in(g_ptr_array_index(files, f), &table[i]);
+        if (!known)
+            g_test_message("no file of %s has %s.%s", folder, table[i].section, table[i].key);
+        g_assert_true(known);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -190,5 +230,6 @@ main(int argc, char **argv)
     g_test_add_func("/schema/explain", test_explain);
     g_test_add_func("/schema/refusals", test_refusals);
     g_test_add_func("/schema/nearest", test_nearest);
+    g_test_add_func("/schema/fuzz-corpus", test_fuzz_corpus);
     return g_test_run();
 }
