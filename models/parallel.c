@@ -47,7 +47,7 @@ check_world(const ZpParallel *parallel, gint64 gpus, GError **error)
     for (int c = 0; c < 3; c++) {
         if (left % counts[c] != 0) {
             g_autofree char *cuts = name_cuts(counts, c + 1);
-            g_set_error(error, ZP_PARALLEL_ERROR, about[c],
+            g_set_error(error, ZP_PARALLEL_ERROR, (gint)about[c],
                         "%s do not divide %" G_GINT64_FORMAT " ranks", cuts, gpus);
             return FALSE;
         }

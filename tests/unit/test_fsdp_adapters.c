@@ -40,7 +40,7 @@ case_init(Case *c)
                       .master = ZP_DTYPE_NONE,
                       .moments = ZP_DTYPE_BF16},
         .training = {.micro_batch = 1, .sequence = 64, .accumulation = 1},
-        .world = {4, 4},
+        .world = {.ranks = 4, .shard_group = 4},
         .zero = {.stage = 3,
                  .wrap = ZP_WRAP_BLOCK,
                  .wrap_blocks = 1,

@@ -51,7 +51,7 @@ figures_of_llama(gint32 ranks, gint64 *head_peak_bytes)
                       .master = ZP_DTYPE_NONE,
                       .moments = ZP_DTYPE_FP32},
         .training = {.micro_batch = 1, .sequence = 256, .accumulation = 1},
-        .world = {ranks, ranks},
+        .world = {.ranks = ranks, .shard_group = ranks},
         .zero = {.stage = 3,
                  .wrap = ZP_WRAP_BLOCK,
                  .wrap_blocks = 1,

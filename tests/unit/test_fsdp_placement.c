@@ -40,7 +40,7 @@ test_table(gconstpointer data)
                       .master = ZP_DTYPE_NONE,
                       .moments = ZP_DTYPE_BF16},
         .training = {.micro_batch = 1, .sequence = 64, .accumulation = 1},
-        .world = {RANKS, RANKS},
+        .world = {.ranks = RANKS, .shard_group = RANKS},
         .zero = {.stage = 3, .wrap = ZP_WRAP_BLOCK, .wrap_blocks = 1, .outer = ZP_OUTER_OWN},
         .simulation = {.simulated_ranks = 1, .steps = 1, .slow_rank = ZP_MODEL_NONE},
     };
