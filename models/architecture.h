@@ -37,6 +37,8 @@ typedef struct {
     int norms_per_block; /* 1, 2 or 4; 0 means 2 */
 } ZpArchitecture;
 
+typedef enum { ZP_COMPILE_NONE, ZP_COMPILE_BLOCKS, ZP_COMPILE_BLOCKS_AND_LOSS } ZpCompile;
+
 /* What the costs of a layer depend on beside the architecture. */
 typedef struct {
     ZpDtype compute; /* activations and gathered weights */
@@ -45,6 +47,9 @@ typedef struct {
      * forward and products for backward. */
     gboolean autocast;
     ZpAttentionImpl attention;
+    /* torch.compile: elementwise chains of blocks are one kernel each, in time and in what they
+     * hold (models/activation.h; in what they hold Llama-like blocks alone). */
+    ZpCompile compile;
     ZpTrait fused_norms;   /* RMS norms as one kernel; default: written out (LayerNorm is one) */
     gboolean fused_rotary; /* rotary embedding as one kernel; counts in time alone */
     ZpTrait dropout, attention_dropout; /* default: the configuration's */

@@ -82,6 +82,8 @@ set_traits(ZpActivationBlock *block, const ZpArchitectureTraits *traits, gboolea
     gboolean llama = block->family == ZP_BLOCK_LLAMA || block->family == ZP_BLOCK_MOE;
     block->norm = norm_of(traits);
     block->attention = traits->attention;
+    block->compiled = traits->compiled && block->family == ZP_BLOCK_LLAMA &&
+                      block->attention != ZP_BLOCK_EAGER && traits->regime != ZP_REGIME_AMP;
     block->activation = vision ? ZP_BLOCK_GELU : traits->activation;
     block->regime = traits->regime;
     block->policy = policy_of(traits->selective);

@@ -47,7 +47,8 @@ cost_mlp(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpModelLa
     gint64 gathered = scaled(traits, 2 * b * facts->chosen_experts * facts->residual_width);
     layer->traffic_bytes_per_token += 2 * b * facts->residual_width + gathered;
     layer->traffic_bytes_per_token +=
-        traits->gated ? 3 * b * width + 17 * b * width / 2 : 2 * b * width + 2 * b * width;
+        traits->gated ? 3 * b * width + (traits->compiled ? 6 : 17) * b * width / 2
+                      : 2 * b * width + 2 * b * width;
 }
 
 static void

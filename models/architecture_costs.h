@@ -9,10 +9,10 @@
  *
  * Traffic (device memory moved in forward beside the parameters) counts what each eager kernel
  * reads and writes: RMSNorm 21 b, LayerNorm and fused RMSNorm 2 b a number, rotary embedding 18.5 b
- * (fused 2 b), gated activation 8.5 b a product, matrix products their inputs and outputs, a
- * residual addition 3 b.  Of a logit: written, cast to fp32 (but under a raw loss), and read and
- * written by the log-softmax. (RMSNorm, rotary and gated factors: linkedin/Liger-Kernel benchmark
- * data.) */
+ * (fused 2 b), gated activation 8.5 b a product (compiled 3 b), matrix products their inputs and
+ * outputs, a residual addition 3 b.  Of a logit: written, cast to fp32 (but under a raw loss), and
+ * read and written by the log-softmax. (RMSNorm, rotary and gated factors: linkedin/Liger-Kernel
+ * benchmark data.) */
 #pragma once
 
 #include "models/architecture.h"

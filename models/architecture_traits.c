@@ -100,9 +100,12 @@ zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *op
     gint64 norms = zp_symbols_get(symbols, "norms");
     gboolean gated = holds(symbols, "gated"), t5 = holds(symbols, "t5");
     gboolean dropout = chosen(options->dropout, holds(symbols, "dropout"));
+    gboolean compiled = options->compile != ZP_COMPILE_NONE;
     ZpArchitectureTraits traits = {
         .layer_norm = holds(symbols, "ln"),
-        .norm = norm_of(symbols, options->fused_norms),
+        .norm = norm_of(symbols, compiled ? ZP_TRAIT_YES : options->fused_norms),
+        .compiled = compiled,
+        .compiled_loss = options->compile == ZP_COMPILE_BLOCKS_AND_LOSS,
         .norms = norms > 0 ? norms : 2,
         .attention = t5 ? ZP_BLOCK_EAGER : attention_of(symbols, options->attention),
         .softmax_fp32 = !holds(symbols, "native_softmax"),
@@ -110,7 +113,7 @@ zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *op
         .qk_norm = holds(symbols, "qk_norm"),
         .causal = options->causal,
         .rotary = !holds(symbols, "positions"),
-        .fused_rotary = options->fused_rotary,
+        .fused_rotary = compiled || options->fused_rotary,
         .gated = gated,
         .parallel =
             zp_symbols_is_set(symbols, "parallel") ? holds(symbols, "parallel") : norms == 1,

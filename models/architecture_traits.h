@@ -14,6 +14,7 @@ typedef struct {
     ZpBlockNorm norm; /* of RMS norms; ZP_NORM_PLUS_ONE: two or four in a block */
     gint64 norms;     /* in a block */
     ZpBlockAttention attention;
+    gboolean compiled, compiled_loss;
     gboolean softmax_fp32, soft_cap, qk_norm;
     gboolean causal, rotary, fused_rotary, gated, parallel, post_norm, t5;
     gboolean dropout, attention_dropout, embedding_dropout;

@@ -28,8 +28,8 @@
  *    with this GPU are sold with;
  *  - attention "triton": first-generation kernels, half the speed of FlashAttention-2;
  *  - checkpointing recomputes a whole block under PyTorch before 2.1 (notes) and outside FSDP,
- * later ones stop before a block's last product; "selective (every n blocks)" recomputes half of
- * them;
+ *    later ones stop before a block's last product; "selective (every n blocks)" recomputes half of
+ *    them;
  *  - measured: step_ms, else step_ms_derived.
  *
  * Memory: models/validate_memory.h.

@@ -1,13 +1,12 @@
 #include "models/validate_job.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "models/architecture.h"
 #include "models/cost.h"
 #include "models/cost_tables.h"
 #include "models/parallel.h"
 #include "models/validate.h"
+#include "models/validate_model.h"
 
 /* Attention kernels of the first generation run at half the speed of the second (arXiv 2307.08691,
  * abstract: "around 2x speedup compared to FlashAttention"). */
@@ -46,21 +45,6 @@ refuse(GError **error, const char *reason)
     return FALSE;
 }
 
-/* Where the table does not state it, the vocabulary is what the parameter count leaves for two
- * tables, or one where it is tied. */
-static gint64
-implied_vocabulary(const Row *row, gboolean gated)
-{
-    double h = (double)integer(row, "d_model", 0), layers = (double)integer(row, "n_layers", 0);
-    double f = (double)integer(row, "d_ff", 4 * (gint64)h);
-    double all = zp_validate_csv_number(row->csv, row->record, "n_params", 0.0);
-    double blocks = layers * (4.0 * h * h + (gated ? 3.0 : 2.0) * h * f);
-    double positions = gated ? 0.0 : (double)integer(row, "seq_len", 0) * h;
-    double tables = g_str_has_prefix(text(row, "tied_embeddings"), "y") ? 1.0 : 2.0;
-    double left = (all - blocks - positions) / (tables * MAX(h, 1.0));
-    return left >= 1.0 && left < 1e6 ? (gint64)left : 0;
-}
-
 /* No fused kernel is published for V100; Megatron-DeepSpeed's runs of 2021 are from before the
  * first (FlashAttention, arXiv 2205.14135, May 2022). */
 static gboolean
@@ -70,66 +54,10 @@ is_eager(const Row *row)
     return has(row, "attn_impl", "eager") || has(row, "gpu", "v100") || early;
 }
 
-/* Compilers fuse norms and the rotary embedding; what else does the table does not say. */
 static gboolean
-is_fused(const Row *row)
+is_compiled(const Row *row)
 {
     return g_str_has_prefix(text(row, "compile"), "y");
-}
-
-static ZpModel *
-build_shape(const ZpValidateJob *self, const Row *row, gboolean gated, GError **error)
-{
-    const ZpParallel *parallel = &self->job.world.parallel;
-    gint64 vocabulary = zp_validate_record_vocabulary(row);
-    gint64 hidden = integer(row, "d_model", 0);
-    ZpArchitecture a = {
-        .family = gated ? "llama" : "gpt2",
-        .layers = integer(row, "n_layers", 0),
-        .hidden = hidden,
-        .heads = integer(row, "n_heads", 0),
-        .kv_heads = integer(row, "n_kv_heads", 0),
-        .ffn = integer(row, "d_ff", 4 * hidden),
-        .vocabulary = vocabulary > 0 ? vocabulary : implied_vocabulary(row, gated),
-        .positions = gated ? 0 : integer(row, "seq_len", 0),
-        .gated = gated,
-        .tied = g_str_has_prefix(text(row, "tied_embeddings"), "y"),
-        .attention_bias = !gated,
-        .mlp_bias = !gated,
-        .norm_bias = !gated,
-        .final_norm = TRUE,
-    };
-    ZpArchitectureOptions options = {
-        .compute = ZP_DTYPE_BF16,
-        .attention = is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
-        .fused_norms = is_fused(row) ? ZP_TRAIT_YES : ZP_TRAIT_NO,
-        .fused_rotary = is_fused(row),
-        .causal = TRUE,
-        .tensor_parallel = parallel->tensor,
-        .sequence_parallel = parallel->sequence,
-    };
-    return zp_architecture_build(&a, &options, text(row, "model_name"), error);
-}
-
-/* The table does not say whether an MLP is gated, nor where biases are: of the two usual shapes the
- * one whose parameter count is nearer; without a count it is plain if its inner width is the usual
- * four hidden ones and every head has its key head. */
-static ZpModel *
-build_model(const ZpValidateJob *self, const Row *row, GError **error)
-{
-    double wanted = zp_validate_csv_number(row->csv, row->record, "n_params", 0.0);
-    g_autoptr(ZpModel) gated = build_shape(self, row, TRUE, NULL);
-    g_autoptr(ZpModel) plain = build_shape(self, row, FALSE, error);
-    if (plain == NULL)
-        return NULL;
-    if (gated == NULL)
-        return g_steal_pointer(&plain);
-    if (wanted <= 0.0)
-        return zp_validate_record_looks_gated(row) ? g_steal_pointer(&gated)
-                                                   : g_steal_pointer(&plain);
-    double off_gated = fabs((double)gated->n_elements - wanted);
-    double off_plain = fabs((double)plain->n_elements - wanted);
-    return off_gated <= off_plain ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
 }
 
 /* "4x100 Gb/s RoCE", "1600 Gb/s": bytes per second of a node; 0: not said. */
@@ -171,15 +99,22 @@ generation_of(const char *gpu)
     return g_str_has_prefix(gpu, "B") || g_str_has_prefix(gpu, "GB") ? 10 : 8;
 }
 
+const ZpGpu *
+zp_validate_job_gpu(const ZpValidateRecord *row, const ZpHardware *hardware)
+{
+    const char *name = text(row, "gpu");
+    const ZpGpu *gpu = zp_hardware_gpu(hardware, name);
+    if (gpu != NULL || !g_str_has_suffix(name, "GB"))
+        return gpu;
+    g_autofree char *bare = g_strndup(name, strlen(name) - 2);
+    return zp_hardware_gpu(hardware, bare);
+}
+
 static gboolean
 fill_device(ZpValidateJob *self, const Row *row, const ZpHardware *hardware,
             const ZpCalibration *own, GError **error)
 {
-    const ZpGpu *gpu = zp_hardware_gpu(hardware, text(row, "gpu"));
-    if (gpu == NULL && g_str_has_suffix(text(row, "gpu"), "GB")) {
-        g_autofree char *bare = g_strndup(text(row, "gpu"), strlen(text(row, "gpu")) - 2);
-        gpu = zp_hardware_gpu(hardware, bare);
-    }
+    const ZpGpu *gpu = zp_validate_job_gpu(row, hardware);
     if (gpu == NULL)
         return refuse(error, "the GPU is not in the catalogue");
     gboolean mine = own != NULL && (*own->gpu == '\0' || strcmp(own->gpu, gpu->name) == 0);
@@ -226,6 +161,18 @@ fill_software(ZpValidateJob *self, const Row *row)
         c->recompute_share = 0.5; /* of the blocks; n is not stated, HFU / MFU says 2 */
 }
 
+gboolean
+zp_validate_job_place(ZpValidateJob *self, const ZpValidateRecord *row, gint64 gpus, GError **error)
+{
+    ZpJob *job = &self->job;
+    if (!zp_parallel_check(job, gpus, error))
+        return FALSE;
+    zp_parallel_place(job, gpus);
+    gint64 node = zp_parallel_ranks_per_node(&job->network);
+    job->world.shard_group = (gint32)zp_validate_record_shard_group(row, job->world.ranks, node);
+    return TRUE;
+}
+
 static gboolean
 fill_training(ZpValidateJob *self, const Row *row, GError **error)
 {
@@ -246,13 +193,7 @@ fill_training(ZpValidateJob *self, const Row *row, GError **error)
         training->checkpointing = ZP_CHECKPOINTING_FULL;
     else if (g_str_has_prefix(policy, "selective"))
         training->checkpointing = ZP_CHECKPOINTING_SELECTIVE;
-    if (!zp_parallel_check(&self->job, ranks, error))
-        return FALSE;
-    zp_parallel_place(&self->job, ranks);
-    ranks = self->job.world.ranks;
-    gint64 node = zp_parallel_ranks_per_node(&self->job.network);
-    self->job.world.shard_group = (gint32)zp_validate_record_shard_group(row, ranks, node);
-    return TRUE;
+    return zp_validate_job_place(self, row, ranks, error);
 }
 
 /* Parameters, gradients and optimizer in host memory: only DeepSpeed's stage 3 does all of it. */
@@ -287,6 +228,26 @@ fill_megatron(ZpValidateJob *self, const Row *row)
     job->zero.overlap = job->zero.overlap_gather = has(row, "strategy", "overlapped");
 }
 
+ZpValidateJob *
+zp_validate_job_start(void)
+{
+    ZpValidateJob *self = g_new0(ZpValidateJob, 1);
+    ZpJob *job = &self->job;
+    job->zero = (ZpZero){
+        .wrap = ZP_WRAP_BLOCK,
+        .wrap_blocks = 1,
+        .outer = ZP_OUTER_ROOT,
+        .prefetch_forward = 1,
+        .prefetch_backward = 1,
+        .bucket_elements = 1,
+        .overlap = TRUE,
+        .reshard_after_forward = TRUE,
+    };
+    job->host.launch_overhead_ps = 5 * ZP_TIME_PER_US;
+    job->simulation = (ZpSimulation){.simulated_ranks = 1, .steps = 2, .slow_rank = ZP_MODEL_NONE};
+    return self;
+}
+
 static gboolean
 fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
 {
@@ -295,7 +256,6 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
     if (has(row, "notes", "fp8") || has(row, "notes", "float8") || has(row, "param_dtype", "fp8"))
         return refuse(error, "products in fp8 have no measured constants");
     job->runtime = "ideal";
-    job->zero.overlap = TRUE;
     job->zero.stage = g_ascii_strncasecmp(strategy, "zero1", 5) == 0   ? 1
                       : g_ascii_strncasecmp(strategy, "zero2", 5) == 0 ? 2
                       : g_ascii_strncasecmp(strategy, "ddp", 3) == 0   ? 0
@@ -335,19 +295,42 @@ fill_pieces(ZpValidateJob *self, const Row *row)
     self->job.network.piece_bytes = 2 * self->model->n_elements / owners;
 }
 
+gboolean
+zp_validate_job_cut(ZpValidateJob *self, ZpModel *model, ZpDtype compute, GError **error)
+{
+    self->model = model;
+    self->job.model = model;
+    return zp_parallel_cut(model, &self->job.world.parallel, compute, error);
+}
+
+gboolean
+zp_validate_job_cut_stage(ZpValidateJob *self, GError **error)
+{
+    gint32 pipeline = zp_parallel_pipeline(&self->job.world.parallel);
+    if (pipeline > 1)
+        self->last_stage = zp_parallel_cut_stage(self->model, pipeline, error);
+    self->job.last_stage = self->last_stage;
+    return pipeline == 1 || self->last_stage != NULL;
+}
+
 static gboolean
 fill_model(ZpValidateJob *self, const Row *row, GError **error)
 {
     const ZpParallel *parallel = &self->job.world.parallel;
-    gint32 pipeline = zp_parallel_pipeline(parallel);
-    self->model = build_model(self, row, error);
-    if (self->model == NULL || !zp_parallel_cut(self->model, parallel, ZP_DTYPE_BF16, error))
-        return FALSE;
-    if (pipeline > 1)
-        self->last_stage = zp_parallel_cut_stage(self->model, pipeline, error);
-    self->job.model = self->model;
-    self->job.last_stage = self->last_stage;
-    return pipeline == 1 || self->last_stage != NULL;
+    ZpArchitectureOptions options = {
+        .compute = ZP_DTYPE_BF16,
+        .attention = is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
+        .compile = is_compiled(row) ? ZP_COMPILE_BLOCKS : ZP_COMPILE_NONE,
+        .selective = has(row, "activation_ckpt", "selective_op")
+                         ? ZP_SELECTIVE_EVERY_SECOND_PRODUCT
+                         : ZP_SELECTIVE_ATTENTION_CORE,
+        .causal = TRUE,
+        .tensor_parallel = parallel->tensor,
+        .sequence_parallel = parallel->sequence,
+    };
+    ZpModel *model = zp_validate_model_build(row, &options, TRUE, error);
+    return model != NULL && zp_validate_job_cut(self, model, options.compute, error) &&
+           zp_validate_job_cut_stage(self, error);
 }
 
 ZpValidateJob *
@@ -355,7 +338,7 @@ zp_validate_job_new(const ZpValidateCsv *csv, guint record, const ZpHardware *ha
                     const ZpCalibration *own, GError **error)
 {
     Row row = {csv, record};
-    g_autoptr(ZpValidateJob) self = g_new0(ZpValidateJob, 1);
+    g_autoptr(ZpValidateJob) self = zp_validate_job_start();
     if (!fill_device(self, &row, hardware, own, error) ||
         !zp_validate_record_parallel(&row, &self->job.world.parallel, error) ||
         !fill_strategy(self, &row, error) || !fill_training(self, &row, error) ||
@@ -365,14 +348,7 @@ zp_validate_job_new(const ZpValidateCsv *csv, guint record, const ZpHardware *ha
     fill_pieces(self, &row);
     ZpJob *job = &self->job;
     job->optimizer = zp_optimizer_find("adamw");
-    job->zero.wrap = ZP_WRAP_BLOCK;
-    job->zero.wrap_blocks = 1;
-    job->zero.outer = ZP_OUTER_ROOT;
-    job->zero.prefetch_forward = job->zero.prefetch_backward = 1;
     job->zero.bucket_elements = job->zero.stage == 3 ? 1 : 250000000;
-    job->zero.reshard_after_forward = TRUE;
-    job->host.launch_overhead_ps = 5 * ZP_TIME_PER_US;
-    job->simulation = (ZpSimulation){.simulated_ranks = 1, .steps = 2, .slow_rank = ZP_MODEL_NONE};
     return g_steal_pointer(&self);
 }
 

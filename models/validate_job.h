@@ -1,4 +1,5 @@
-/* A row of a table of runs as a job.  See models/validate.h for the columns and the rules. */
+/* A row of a table of runs as a job, for the time of its step.  See models/validate.h for the
+ * columns and the rules; models/validate_memory_job.h makes the same of it for its memory. */
 #pragma once
 
 #include "models/cost_calibration.h"
@@ -9,11 +10,12 @@
 
 typedef struct {
     ZpModel *model, *last_stage;
-    ZpCalibration *calibration; /* own copy: what the row says of its program is set in it */
-    ZpCostTables *tables;
     ZpFsdp fsdp;
     ZpDeepspeed deepspeed;
     ZpJob job;
+    /* For time alone. */
+    ZpCalibration *calibration; /* own copy: what the row says of its program is set in it */
+    ZpCostTables *tables;
     gint64 memory_bytes; /* of the GPU */
 } ZpValidateJob;
 
@@ -25,3 +27,15 @@ ZpValidateJob *zp_validate_job_new(const ZpValidateCsv *csv, guint record,
                                    GError **error);
 void zp_validate_job_free(ZpValidateJob *job);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpValidateJob, zp_validate_job_free)
+
+/* Steps in which time and memory do not differ.  A job begins with a block a unit and all else in
+ * the root unit, two steps of one rank. */
+ZpValidateJob *zp_validate_job_start(void);
+/* By its name, with or without "GB"; NULL where the catalogue has none. */
+const ZpGpu *zp_validate_job_gpu(const ZpValidateRecord *record, const ZpHardware *hardware);
+/* Checks the cuts of a job whose training is whole; sets ranks, their sequence and shard group. */
+gboolean zp_validate_job_place(ZpValidateJob *job, const ZpValidateRecord *record, gint64 gpus,
+                               GError **error);
+/* Takes the whole model and leaves a rank's, then the first stage of a pipeline. */
+gboolean zp_validate_job_cut(ZpValidateJob *job, ZpModel *model, ZpDtype compute, GError **error);
+gboolean zp_validate_job_cut_stage(ZpValidateJob *job, GError **error);

@@ -77,7 +77,7 @@ run_row(const ZpValidateRecord *row, const ZpHardware *hardware, ZpStep *step, G
     };
     ZpStepSummary summary = {0};
     g_autoptr(GError) error = NULL;
-    g_autoptr(ZpValidateMemoryJob) job = zp_validate_memory_job_new(row, hardware, &error);
+    g_autoptr(ZpValidateJob) job = zp_validate_memory_job_new(row, hardware, &error);
     gint64 overhead = 0;
     if (job != NULL) {
         base.elements = job->model->n_elements;

@@ -16,8 +16,7 @@
  *    stated, is judged at its least: with the 16 GiB of foreach it would not fit);
  *  - attention: fused kernels, unless the column says eager or the source is from before them
  *    (FlashAttention, arXiv 2205.14135, is of 2022);
- *  - activations: models/activation.h for the row's program (validate_memory_activations.c says
- * how);
+ *  - activations: models/activation.h for the row's program, as validate_memory_activations.c says;
  *  - the storages of the head and its loss are replayed one by one, since they are the largest;
  *  - what a ladder of settings added once stays;
  *  - a PyTorch program on one device without master weights is `ddp` without its reducer: gradients

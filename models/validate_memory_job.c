@@ -61,7 +61,7 @@ check_scope(const ZpValidateRecord *row, GError **error)
 }
 
 static gboolean
-fill_training(ZpValidateMemoryJob *self, const ZpValidateRecord *row, GError **error)
+fill_training(ZpValidateJob *self, const ZpValidateRecord *row, GError **error)
 {
     gboolean out = zp_validate_record_has(row, "oom", "y");
     ZpTraining *training = &self->job.training;
@@ -86,13 +86,7 @@ fill_training(ZpValidateMemoryJob *self, const ZpValidateRecord *row, GError **e
             return refuse(error, "whether activations are recomputed is not stated");
         training->checkpointing = ZP_CHECKPOINTING_FULL; /* the least it can be */
     }
-    if (!zp_parallel_check(&self->job, ranks, error))
-        return FALSE;
-    zp_parallel_place(&self->job, ranks);
-    gint64 node = zp_parallel_ranks_per_node(&self->job.network);
-    self->job.world.shard_group =
-        (gint32)zp_validate_record_shard_group(row, self->job.world.ranks, node);
-    return TRUE;
+    return zp_validate_job_place(self, row, ranks, error);
 }
 
 /* A PyTorch program on one device that keeps no master weights. */
@@ -153,24 +147,14 @@ fill_precision(ZpJob *job, const ZpValidateRecord *row)
 }
 
 static gboolean
-fill_strategy(ZpValidateMemoryJob *self, const ZpValidateRecord *row, GError **error)
+fill_strategy(ZpValidateJob *self, const ZpValidateRecord *row, GError **error)
 {
     ZpJob *job = &self->job;
     job->runtime = runtime_of(row, zp_parallel_pipeline(&job->world.parallel));
     int stage = stage_of(row);
     if (stage < 0)
         return refuse(error, "the strategy is not modelled");
-    job->zero = (ZpZero){
-        .stage = stage,
-        .wrap = ZP_WRAP_BLOCK,
-        .wrap_blocks = 1,
-        .outer = ZP_OUTER_ROOT,
-        .prefetch_forward = 1,
-        .prefetch_backward = 1,
-        .bucket_elements = 1,
-        .overlap = TRUE,
-        .reshard_after_forward = TRUE,
-    };
+    job->zero.stage = stage;
     fill_precision(job, row);
     self->fsdp = *zp_fsdp_defaults();
     self->fsdp.unwrapped = is_plain(row);
@@ -201,17 +185,14 @@ allocator_of(const ZpValidateRecord *row)
 }
 
 static gboolean
-fill_device(ZpValidateMemoryJob *self, const ZpValidateRecord *row, const ZpHardware *hardware,
+fill_device(ZpValidateJob *self, const ZpValidateRecord *row, const ZpHardware *hardware,
             GError **error)
 {
-    g_autofree char *gpu_name = g_strdup(zp_validate_record_text(row, "gpu"));
-    const ZpGpu *gpu = zp_hardware_gpu(hardware, gpu_name);
-    if (gpu == NULL && g_str_has_suffix(gpu_name, "GB")) {
-        gpu_name[strlen(gpu_name) - 2] = '\0';
-        gpu = zp_hardware_gpu(hardware, gpu_name);
+    const ZpGpu *gpu = zp_validate_job_gpu(row, hardware);
+    if (gpu == NULL) { /* a name without a size, or a variant: its generation decides about time */
+        gboolean hopper = g_str_has_prefix(zp_validate_record_text(row, "gpu"), "H100");
+        gpu = zp_hardware_gpu(hardware, hopper ? "H100-80" : "A100-80");
     }
-    if (gpu == NULL) /* a name without a size, or a variant: its generation decides about time */
-        gpu = zp_hardware_gpu(hardware, g_str_has_prefix(gpu_name, "H100") ? "H100-80" : "A100-80");
     if (gpu == NULL)
         return refuse(error, "the GPU is not in the catalogue");
     gint64 sold = zp_validate_record_integer(row, "gpu_mem_gb", 0);
@@ -235,48 +216,30 @@ fill_device(ZpValidateMemoryJob *self, const ZpValidateRecord *row, const ZpHard
         device->overhead_bytes += overheads[i].bytes;
     zp_cost_network_defaults(&self->job.network, gpu->link_bytes_per_s, 200e9, 8);
     self->job.network.gpus_per_node = (gint32)zp_validate_record_integer(row, "gpus_per_node", 8);
-    self->job.host.launch_overhead_ps = 5 * ZP_TIME_PER_US;
     return TRUE;
 }
 
 static gboolean
-fill_model(ZpValidateMemoryJob *self, const ZpValidateRecord *row, GError **error)
+fill_model(ZpValidateJob *self, const ZpValidateRecord *row, GError **error)
 {
-    ZpJob *job = &self->job;
-    gint32 pipeline = zp_parallel_pipeline(&job->world.parallel);
-    self->model = zp_validate_memory_model(row, job, error);
-    if (self->model == NULL ||
-        !zp_parallel_cut(self->model, &job->world.parallel, job->precision.gathered, error))
+    ZpModel *model = zp_validate_memory_model(row, &self->job, error);
+    if (model == NULL || !zp_validate_job_cut(self, model, self->job.precision.gathered, error))
         return FALSE;
-    job->model = self->model;
-    if (!zp_validate_memory_activations(row, self->model, job))
+    if (!zp_validate_memory_activations(row, model, &self->job))
         return refuse(error, "the shape is none that activations are counted for");
-    if (pipeline > 1)
-        self->last_stage = zp_parallel_cut_stage(self->model, pipeline, error);
-    job->last_stage = self->last_stage;
-    return pipeline == 1 || self->last_stage != NULL;
+    return zp_validate_job_cut_stage(self, error);
 }
 
-ZpValidateMemoryJob *
+ZpValidateJob *
 zp_validate_memory_job_new(const ZpValidateRecord *row, const ZpHardware *hardware, GError **error)
 {
-    g_autoptr(ZpValidateMemoryJob) self = g_new0(ZpValidateMemoryJob, 1);
+    g_autoptr(ZpValidateJob) self = zp_validate_job_start();
     ZpParallel *parallel = &self->job.world.parallel;
     if (!check_scope(row, error) || !zp_validate_record_parallel(row, parallel, error) ||
         !fill_strategy(self, row, error) || !fill_device(self, row, hardware, error) ||
         !fill_training(self, row, error) || !fill_model(self, row, error))
         return NULL;
-    self->job.simulation = (ZpSimulation){
-        .simulated_ranks = 1, .steps = self->fsdp.first_step ? 1 : 2, .slow_rank = ZP_MODEL_NONE};
+    if (self->fsdp.first_step)
+        self->job.simulation.steps = 1;
     return g_steal_pointer(&self);
-}
-
-void
-zp_validate_memory_job_free(ZpValidateMemoryJob *job)
-{
-    if (job == NULL)
-        return;
-    zp_model_free(job->model);
-    zp_model_free(job->last_stage);
-    g_free(job);
 }

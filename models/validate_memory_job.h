@@ -2,23 +2,11 @@
  * models/validate_memory.h. */
 #pragma once
 
-#include "models/deepspeed.h"
-#include "models/fsdp.h"
-#include "models/hardware.h"
-#include "models/validate_record.h"
-
-typedef struct {
-    ZpModel *model, *last_stage;
-    ZpFsdp fsdp;
-    ZpDeepspeed deepspeed;
-    ZpJob job;
-} ZpValidateMemoryJob;
+#include "models/validate_job.h"
 
 /* NULL with a reason (error) where the row says too little, or asks for what is not modelled. */
-ZpValidateMemoryJob *zp_validate_memory_job_new(const ZpValidateRecord *record,
-                                                const ZpHardware *hardware, GError **error);
-void zp_validate_memory_job_free(ZpValidateMemoryJob *job);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpValidateMemoryJob, zp_validate_memory_job_free)
+ZpValidateJob *zp_validate_memory_job_new(const ZpValidateRecord *record,
+                                          const ZpHardware *hardware, GError **error);
 
 /* A cumulative ladder of settings keeps what an earlier step of it added: does this row or one
  * before it in its ladder note `part`? */

@@ -1,11 +1,10 @@
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/adapters.h"
-#include "models/architecture.h"
 #include "models/validate.h"
 #include "models/validate_memory_job.h"
+#include "models/validate_model.h"
 
 /* What the runs with adapters train: q, k, v and o. */
 #define ATTENTION_PROJECTIONS "*.self_attn.*_proj"
@@ -17,36 +16,6 @@ zp_validate_memory_is_eager(const ZpValidateRecord *row)
            (*zp_validate_record_text(row, "attn_impl") == '\0' &&
             (zp_validate_record_has(row, "source", "sc21") ||
              zp_validate_record_has(row, "source", "bigscience")));
-}
-
-static ZpModel *
-build_shape(const ZpValidateRecord *row, const ZpJob *job, gboolean gated)
-{
-    gint64 hidden = zp_validate_record_integer(row, "d_model", 0);
-    ZpArchitecture a = {
-        .family = gated ? "llama" : "gpt2",
-        .layers = zp_validate_record_integer(row, "n_layers", 0),
-        .hidden = hidden,
-        .heads = zp_validate_record_integer(row, "n_heads", 0),
-        .kv_heads = zp_validate_record_integer(row, "n_kv_heads", 0),
-        .ffn = zp_validate_record_integer(row, "d_ff", 4 * hidden),
-        .vocabulary = zp_validate_record_vocabulary(row),
-        .positions = gated ? 0 : zp_validate_record_integer(row, "seq_len", 0),
-        .gated = gated,
-        .tied = g_str_has_prefix(zp_validate_record_text(row, "tied_embeddings"), "y"),
-        .attention_bias = !gated,
-        .mlp_bias = !gated,
-        .norm_bias = !gated,
-        .final_norm = TRUE,
-    };
-    ZpArchitectureOptions options = {
-        .compute = job->precision.gathered,
-        .attention = zp_validate_memory_is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
-        .causal = TRUE,
-        .tensor_parallel = job->world.parallel.tensor,
-        .sequence_parallel = job->world.parallel.sequence,
-    };
-    return zp_architecture_build(&a, &options, zp_validate_record_text(row, "model_name"), NULL);
 }
 
 typedef struct {
@@ -151,18 +120,19 @@ zp_validate_memory_model(const ZpValidateRecord *row, const ZpJob *job, GError *
 {
     if (zp_validate_record_has(row, "n_layers", "enc"))
         return build_encoder_decoder(row);
-    double wanted = zp_validate_csv_number(row->csv, row->record, "n_params", 0.0);
-    g_autoptr(ZpModel) gated = build_shape(row, job, TRUE);
-    g_autoptr(ZpModel) plain = build_shape(row, job, FALSE);
-    if (gated == NULL || plain == NULL) {
+    const ZpArchitectureOptions options = {
+        .compute = job->precision.gathered,
+        .attention = zp_validate_memory_is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
+        .causal = TRUE,
+        .tensor_parallel = job->world.parallel.tensor,
+        .sequence_parallel = job->world.parallel.sequence,
+    };
+    g_autoptr(ZpModel) model = zp_validate_model_build(row, &options, FALSE, NULL);
+    if (model == NULL) {
         g_set_error_literal(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW,
                             "the row has no transformer's shape");
         return NULL;
     }
-    double off_gated = fabs((double)gated->n_elements - wanted);
-    double off_plain = fabs((double)plain->n_elements - wanted);
-    gboolean is_gated = wanted > 0.0 ? off_gated <= off_plain : zp_validate_record_looks_gated(row);
-    g_autoptr(ZpModel) model = is_gated ? g_steal_pointer(&gated) : g_steal_pointer(&plain);
     const char *lora = strstr(zp_validate_record_text(row, "notes"), "LoRA r=");
     gint32 rank = lora ? (gint32)g_ascii_strtoll(lora + strlen("LoRA r="), NULL, 10) : 0;
     if (lora != NULL && !zp_model_add_lora(model, rank, ATTENTION_PROJECTIONS, error))

@@ -105,12 +105,3 @@ zp_validate_record_shard_group(const ZpValidateRecord *record, gint64 ranks, gin
         return ranks % node == 0 ? MIN(ranks, node) : ranks;
     return ranks;
 }
-
-gboolean
-zp_validate_record_looks_gated(const ZpValidateRecord *record)
-{
-    gint64 hidden = zp_validate_record_integer(record, "d_model", 1);
-    gint64 heads = zp_validate_record_integer(record, "n_heads", 1);
-    return zp_validate_record_integer(record, "d_ff", 4 * hidden) != 4 * hidden ||
-           zp_validate_record_integer(record, "n_kv_heads", heads) != heads;
-}

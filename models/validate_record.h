@@ -35,5 +35,3 @@ gboolean zp_validate_record_parallel(const ZpValidateRecord *record, ZpParallel 
 /* Ranks of a shard group among `ranks` data parallel ranks, `node` of them on a node: all, those of
  * a node, or a number that the strategy states. */
 gint64 zp_validate_record_shard_group(const ZpValidateRecord *record, gint64 ranks, gint64 node);
-/* Gated or plain: what an MLP is where no parameter count says it. */
-gboolean zp_validate_record_looks_gated(const ZpValidateRecord *record);

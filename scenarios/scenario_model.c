@@ -14,6 +14,7 @@ options_of(const ZpScenarioState *state)
         .compute = (ZpDtype)zp_scenario_state_integer(state, ZP_KEY_COMPUTE),
         .autocast = (gboolean)zp_scenario_state_integer(state, ZP_KEY_AUTOCAST),
         .attention = (ZpAttentionImpl)zp_scenario_state_integer(state, ZP_KEY_ATTENTION),
+        .compile = (ZpCompile)zp_scenario_state_integer(state, ZP_KEY_COMPILE),
         .fused_norms = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_NORM_KERNEL),
         .fused_rotary = (gboolean)zp_scenario_state_integer(state, ZP_KEY_ROTARY_KERNEL),
         .dropout = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_DROPOUT),

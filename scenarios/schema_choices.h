@@ -23,6 +23,12 @@ static const ZpSchemaChoice attentions[] = {
     {"eager", ZP_ATTENTION_EAGER, "scores and their softmax are kept, quadratic in the sequence"},
     {0},
 };
+static const ZpSchemaChoice compiles[] = {
+    {"none", ZP_COMPILE_NONE, "every operator is a kernel"},
+    {"blocks", ZP_COMPILE_BLOCKS, "torch.compile of every block"},
+    {"blocks_and_loss", ZP_COMPILE_BLOCKS_AND_LOSS, "and of the loss"},
+    {0},
+};
 static const ZpSchemaChoice norm_kernels[] = {
     {"default", ZP_TRAIT_DEFAULT, "RMS norms written out, as transformers does"},
     {"written_out", ZP_TRAIT_NO, "RMS norms in the framework's operators, with an fp32 copy"},

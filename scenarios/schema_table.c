@@ -93,6 +93,10 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("A normalisation before the head", "true")),
     ROW(ATTENTION, "model", "attention", ENUM(attentions), BY("default"), SHAPES,
         MEANS("Implementation of attention", "flash")),
+    ROW(COMPILE, "model", "compile", ENUM(compiles), BY("none"), SHAPES,
+        MEANS("What torch.compile fuses: fewer kernels, and what they make is made again instead "
+              "of kept",
+              "blocks")),
     ROW(NORM_KERNEL, "model", "norm_kernel", ENUM(norm_kernels), BY("default"), SHAPES,
         MEANS("How RMS norms are computed (LayerNorm is one kernel)", "fused")),
     ROW(ROTARY_KERNEL, "model", "rotary_kernel", ENUM(rotary_kernels), BY("written_out"), SHAPES,

@@ -40,6 +40,10 @@ void zp_ds_gathers_clear(ZpDsGathers *gathers);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ZpDsGathers, zp_ds_gathers_clear)
 /* Writes what the event means; hooks and runs are none of its business. */
 void zp_ds_gathers_handle(ZpDsGathers *gathers, const ZpDsEvent *event);
+/* Parts of it: a gather begins, the host waits for it, a parameter becomes persistent. */
+void zp_ds_gathers_launch(ZpDsGathers *gathers, const ZpDsEvent *event);
+void zp_ds_gathers_wait(ZpDsGathers *gathers, const ZpDsEvent *event);
+void zp_ds_gathers_persist(ZpDsGathers *gathers, const ZpDsEvent *event);
 /* Elements of the flat buffer of a gather from secondary partitions or primary ones. */
 gint64 zp_ds_secondary_elements(gint64 elements, gint32 ranks, gint32 secondary_ranks);
 

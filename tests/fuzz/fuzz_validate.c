@@ -1,9 +1,9 @@
-/* Any text as a table of runs: it is refused with its line, or each of its rows becomes a result or
- * says why not. */
-#include <math.h>
+/* Any text as a table of runs: it is refused with its line, or each of its rows becomes a job, for
+ * the time of its step and for its memory, or says why not. */
 #include <stdint.h>
 
 #include "models/validate.h"
+#include "models/validate_memory_job.h"
 #include "tests/unit/interned.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -21,9 +21,25 @@ check_table(const ZpValidateCsv *csv)
     }
 }
 
+static void
+check_job(ZpValidateJob *job, GError *error)
+{
+    g_assert_true((job == NULL) == (error != NULL));
+    if (job != NULL) {
+        g_assert_cmpint(job->job.world.ranks, >, 0);
+        g_assert_cmpint(job->job.world.ranks % job->job.world.shard_group, ==, 0);
+        g_assert_true(job->job.model == job->model);
+    }
+    g_clear_error(&error);
+    zp_validate_job_free(job);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static ZpHardware *hardware;
+    if (hardware == NULL)
+        hardware = zp_hardware_load();
     g_autoptr(GError) error = NULL;
     g_autofree char *text = g_strndup((const char *)data, size);
     g_autoptr(ZpValidateCsv) csv = zp_validate_csv_parse(text, &error);
@@ -32,16 +48,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     check_table(csv);
-    if (csv->records->len > 4)
-        return 0;
-    g_autoptr(ZpValidation) validation = zp_validate_run(text, NULL, NULL, &error);
-    g_assert_no_error(error);
-    for (guint r = 0; r < validation->rows->len; r++) {
-        const ZpValidateRow *row = g_ptr_array_index(validation->rows, r);
-        g_assert_true(row->simulated_ms > 0.0 ? isfinite(row->error) : row->reason != NULL);
+    for (guint r = 0; r < MIN(csv->records->len, 3); r++) {
+        GError *refusal = NULL;
+        ZpValidateJob *job = zp_validate_job_new(csv, r, hardware, NULL, &refusal);
+        check_job(job, refusal);
+        ZpValidateRecord record = {csv, r};
+        refusal = NULL;
+        job = zp_validate_memory_job_new(&record, hardware, &refusal);
+        check_job(job, refusal);
     }
-    g_autofree char *table = zp_validate_table(validation);
-    g_autofree char *summary = zp_validate_summary(validation);
-    g_assert_true(table != NULL && summary != NULL);
     return 0;
 }

@@ -72,6 +72,16 @@ ds_fixture_compile(DsFixture *f)
     g_assert_no_error(error);
 }
 
+static inline ZpModel *
+ds_catalogue(const char *name)
+{
+    ZpArchitectureOptions options = {.compute = ZP_DTYPE_BF16, .causal = TRUE};
+    g_autoptr(GError) error = NULL;
+    ZpModel *model = zp_catalog_build(name, &options, &error);
+    g_assert_no_error(error);
+    return model;
+}
+
 /* Micro-model M: p0 = 1000, p1 = 501, p2 = 7 elements in one module each, in this order. */
 static inline ZpModel *
 ds_model_m(void)
