@@ -1,5 +1,7 @@
 #include "models/runtimes/fsdp_optimizer.h"
 
+#include "models/parallel.h"
+
 /* The times a fused Adam is as fast as torch's other ones, on the host. */
 #define UNFUSED_SLOWER 5.8
 
@@ -64,7 +66,9 @@ host_seconds(const ZpFsdpEmit *emit, double owned_elements)
     const ZpFsdp *settings = &emit->plan->settings;
     if (job == NULL)
         return 0.0;
-    double ranks = MIN(job->world.ranks, MAX(1, job->network.gpus_per_node));
+    /* The cores are shared by all GPUs of a node, tensor parallel ones included. */
+    gint64 gpus = (gint64)job->world.ranks * zp_parallel_tensor(&job->world.parallel);
+    double ranks = (double)MIN(gpus, MAX(1, job->network.gpus_per_node));
     double adam = zp_optimizer_find("adamw")->traffic_bits;
     double passes = settings->optimizer == ZP_FSDP_OPTIMIZER_FUSED ? 1.0 : UNFUSED_SLOWER;
     return owned_elements * job->optimizer->traffic_bits / adam * passes * ranks /
