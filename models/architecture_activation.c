@@ -263,7 +263,7 @@ attach_outer(Builder *builder, gint32 index)
         activation = zp_outer_norm(traits, &facts);
         break;
     case ZP_LAYER_HEAD:
-        if (!zp_outer_head(traits, &facts, &activation))
+        if (!zp_outer_head(traits, &facts, builder->model, &activation))
             return;
         break;
     case ZP_LAYER_ATTENTION:

@@ -73,8 +73,17 @@ zp_outer_projection(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts
     return same_always(&policy);
 }
 
+static int
+count_heads(const ZpModel *model)
+{
+    int heads = 0;
+    for (guint l = 0; l < model->layers->len; l++)
+        heads += zp_model_layer(model, (gint32)l)->kind == ZP_LAYER_HEAD;
+    return heads;
+}
+
 gboolean
-zp_outer_head(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts,
+zp_outer_head(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpModel *model,
               ZpModelActivation *activation)
 {
     gint64 ways = traits->tensor_parallel;
@@ -92,5 +101,9 @@ zp_outer_head(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts,
         .vocabulary = (traits->vocabulary + ways - 1) / ways,
     };
     *activation = zp_activation_loss_part(&loss);
+    gboolean stated = count_heads(model) == 1 && traits->regime != ZP_REGIME_AMP &&
+                      traits->context_parallel == 1 && traits->widened == 1;
+    for (int one = 0; stated && one <= 1; one++)
+        zp_activation_loss_events(&loss, one, zp_model_head_events(model, one));
     return TRUE;
 }

@@ -18,6 +18,7 @@
 ZpModelActivation zp_outer_embedding(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts);
 ZpModelActivation zp_outer_norm(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts);
 ZpModelActivation zp_outer_projection(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts);
-/* FALSE where the layer has no product: no head. */
-gboolean zp_outer_head(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts,
+/* FALSE where the layer has no product: no head.  Fills the model's head_events of a model with one
+ * head and no autocast, whose copies of weights are in the sums alone. */
+gboolean zp_outer_head(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpModel *model,
                        ZpModelActivation *activation);

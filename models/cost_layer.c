@@ -309,7 +309,9 @@ zp_cost_interference(const ZpJob *job, const ZpTape *tape,
                      gint32 ppm[ZP_TAPE_N_CATEGORIES][ZP_TAPE_N_CATEGORIES])
 {
     const ZpCalibration *c = constants(job);
-    double inside = zp_cost_inside_bytes_per_s(&job->network);
+    /* Constants were measured at the speed of the GPU's own links: slower ones lean less. */
+    double inside = MAX(zp_cost_inside_bytes_per_s(&job->network),
+                        job->device.own_link_bytes_per_s * job->network.link_efficiency);
     if (c == NULL || inside <= 0.0)
         return;
     double wire = 0.0, seconds = 0.0;

@@ -28,6 +28,6 @@ const char *zp_cost_layer_rule(const ZpJob *job);
 
 /* How communication and computation slow each other down in this tape, as a player wants it
  * (sim/play.h); nothing without a calibration.  What counts is how hard the collectives lean on
- * the GPU: the mean over the tape of their speed against a ring inside a node. */
+ * the GPU: the mean over the tape of their speed against a ring over the GPU's own links. */
 void zp_cost_interference(const ZpJob *job, const ZpTape *tape,
                           gint32 ppm[ZP_TAPE_N_CATEGORIES][ZP_TAPE_N_CATEGORIES]);

@@ -131,7 +131,9 @@ typedef struct {
     gint64 overhead_bytes; /* runtime overhead outside the allocator */
     double contingency;    /* ratio of the peak kept free */
     ZpAllocatorMode allocator;
-    ZpTime kernel_latency_ps; /* per kernel on the device */
+    ZpTime kernel_latency_ps;    /* per kernel on the device */
+    double own_link_bytes_per_s; /* what the GPU's links can do, whatever the node gives it; 0: as
+                                  * the network's link */
     /* NULL: a roofline of the figures above.  Else layers are priced by their shapes, and
      * communication and computation slow each other down. */
     const ZpCalibration *calibration;

@@ -1,10 +1,25 @@
 #include "models/knobs.h"
 
+#include "models/parallel.h"
+
 /* Alters the job and says how, or returns NULL where the knob has nothing to change. */
 typedef struct {
     const char *knob;
     char *(*vary)(ZpJob *job);
 } Knob;
+
+/* Of a job whose sequence and ranks are those of one rank. */
+static gboolean
+stage_is_legal(const ZpJob *job)
+{
+    const ZpParallel *parallel = &job->world.parallel;
+    ZpJob whole = *job;
+    whole.training.sequence *= zp_parallel_context(parallel);
+    return zp_parallel_check(&whole,
+                             (gint64)job->world.ranks * zp_parallel_tensor(parallel) *
+                                 zp_parallel_pipeline(parallel),
+                             NULL);
+}
 
 static char *
 next_stage(ZpJob *job)
@@ -12,6 +27,8 @@ next_stage(ZpJob *job)
     if (job->zero.stage >= 3)
         return NULL;
     job->zero.stage++;
+    if (!stage_is_legal(job))
+        return NULL;
     return g_strdup_printf("%d (now %d)", job->zero.stage, job->zero.stage - 1);
 }
 
@@ -33,8 +50,9 @@ smaller_units(ZpJob *job)
     if (zero->stage < 3 || zero->wrap == ZP_WRAP_SUBLAYER)
         return NULL;
     if (zero->wrap == ZP_WRAP_BLOCK && zero->wrap_blocks > 1) {
+        gint32 now = zero->wrap_blocks;
         zero->wrap_blocks /= 2;
-        return g_strdup_printf("%d blocks a unit (now more)", zero->wrap_blocks);
+        return g_strdup_printf("%d blocks a unit (now %d)", zero->wrap_blocks, now);
     }
     if (zero->wrap == ZP_WRAP_BLOCK) {
         zero->wrap = ZP_WRAP_SUBLAYER;

@@ -22,7 +22,8 @@ zp_model_new(const char *name)
     g_array_set_clear_func(model->modules, clear_module);
     model->layers = g_array_new(FALSE, TRUE, sizeof(ZpModelLayer));
     model->activations = g_array_new(FALSE, TRUE, sizeof(ZpModelActivation));
-    model->head_events = g_array_new(FALSE, TRUE, sizeof(ZpModelEvent));
+    for (gsize i = 0; i < G_N_ELEMENTS(model->head_events); i++)
+        model->head_events[i] = g_array_new(FALSE, TRUE, sizeof(ZpModelEvent));
     return model;
 }
 
@@ -35,7 +36,8 @@ zp_model_free(ZpModel *model)
     g_array_unref(model->modules);
     g_array_unref(model->layers);
     g_array_unref(model->activations);
-    g_array_unref(model->head_events);
+    for (gsize i = 0; i < G_N_ELEMENTS(model->head_events); i++)
+        g_array_unref(model->head_events[i]);
     g_free(model);
 }
 

@@ -154,9 +154,9 @@ typedef struct {
     GArray *modules;    /* ZpModelModule, pre-order; may be empty for hand-spelt models */
     GArray *layers;     /* ZpModelLayer, forward order */
     GArray *activations; /* ZpModelActivation, one for each kind of layer */
-    /* ZpModelEvent: the storages of which the head's activation tells the sums, for allocators;
-     * empty where nobody stated them. */
-    GArray *head_events;
+    /* ZpModelEvent: the storages of which the head's activation tells the sums, for allocators; of
+     * one sequence and of more (zp_model_head_events()); empty where nobody stated them. */
+    GArray *head_events[2];
     gint32 n_blocks;
     gint64 n_elements; /* unique parameters */
     gint64 n_trainable_elements;
@@ -167,6 +167,12 @@ typedef struct {
     gint64 hidden, ffn, heads, kv_heads, head_size, vocabulary;
     const char *family; /* "llama", "gpt2", "hand-spelt", "total" ... */
 } ZpModel;
+
+static inline GArray *
+zp_model_head_events(const ZpModel *model, gboolean one_sequence)
+{
+    return model->head_events[one_sequence ? 0 : 1];
+}
 
 /* Forward-equivalents of a layer's backward. */
 static inline double

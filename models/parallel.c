@@ -18,32 +18,40 @@ zp_parallel_padded_vocabulary(gint64 vocabulary, gint32 tensor)
                                               : (vocabulary + multiple - 1) / multiple * multiple;
 }
 
+/* "8 tensor x 2 context parallel ranks x 4 stages": of the first `n` cuts those that cut. */
+static char *
+name_cuts(const gint64 counts[3], int n)
+{
+    GString *text = g_string_new(NULL);
+    for (int c = 0; c < MIN(n, 2); c++) {
+        if (counts[c] > 1)
+            g_string_append_printf(text, "%s%" G_GINT64_FORMAT " %s", text->len > 0 ? " x " : "",
+                                   counts[c], c == 0 ? "tensor" : "context");
+    }
+    if (text->len > 0)
+        g_string_append(text, " parallel ranks");
+    if (n > 2)
+        g_string_append_printf(text, "%s%" G_GINT64_FORMAT " stages", text->len > 0 ? " x " : "",
+                               counts[2]);
+    return g_string_free(text, FALSE);
+}
+
 static gboolean
 check_world(const ZpParallel *parallel, gint64 gpus, GError **error)
 {
-    gint64 tensor = zp_parallel_tensor(parallel), context = zp_parallel_context(parallel);
-    gint64 pipeline = zp_parallel_pipeline(parallel);
-    if (gpus % tensor != 0) {
-        g_set_error(error, ZP_PARALLEL_ERROR, ZP_PARALLEL_ERROR_TENSOR,
-                    "%" G_GINT64_FORMAT " tensor parallel ranks do not divide %" G_GINT64_FORMAT
-                    " ranks",
-                    tensor, gpus);
-        return FALSE;
-    }
-    if (gpus / tensor % context != 0) {
-        g_set_error(error, ZP_PARALLEL_ERROR, ZP_PARALLEL_ERROR_CONTEXT,
-                    "%" G_GINT64_FORMAT " tensor x %" G_GINT64_FORMAT
-                    " context parallel ranks do not divide %" G_GINT64_FORMAT " ranks",
-                    tensor, context, gpus);
-        return FALSE;
-    }
-    if (gpus / tensor / context % pipeline != 0) {
-        g_set_error(error, ZP_PARALLEL_ERROR, ZP_PARALLEL_ERROR_PIPELINE,
-                    "%" G_GINT64_FORMAT " tensor x %" G_GINT64_FORMAT
-                    " context parallel ranks x %" G_GINT64_FORMAT
-                    " stages do not divide %" G_GINT64_FORMAT " ranks",
-                    tensor, context, pipeline, gpus);
-        return FALSE;
+    static const ZpParallelError about[] = {ZP_PARALLEL_ERROR_TENSOR, ZP_PARALLEL_ERROR_CONTEXT,
+                                            ZP_PARALLEL_ERROR_PIPELINE};
+    const gint64 counts[] = {zp_parallel_tensor(parallel), zp_parallel_context(parallel),
+                             zp_parallel_pipeline(parallel)};
+    gint64 left = gpus;
+    for (int c = 0; c < 3; c++) {
+        if (left % counts[c] != 0) {
+            g_autofree char *cuts = name_cuts(counts, c + 1);
+            g_set_error(error, ZP_PARALLEL_ERROR, about[c],
+                        "%s do not divide %" G_GINT64_FORMAT " ranks", cuts, gpus);
+            return FALSE;
+        }
+        left /= counts[c];
     }
     return TRUE;
 }

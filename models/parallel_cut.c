@@ -166,7 +166,8 @@ check_model(const ZpModel *model, gint32 tensor, gboolean sequence, GError **err
         if (!check_divides("columns of an MLP (ffn)", parameter->shape[inner], tensor, error))
             return FALSE;
     }
-    if (zp_parallel_padded_vocabulary(model->vocabulary, tensor) == 0) {
+    /* An image model has none. */
+    if (model->vocabulary > 0 && zp_parallel_padded_vocabulary(model->vocabulary, tensor) == 0) {
         g_set_error(error, ZP_PARALLEL_ERROR, ZP_PARALLEL_ERROR_TENSOR,
                     "the vocabulary of %" G_GINT64_FORMAT
                     " cannot be padded to a multiple of 128 x %d",

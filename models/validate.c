@@ -113,11 +113,19 @@ simulate(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware,
     row->reason = known_reason(csv, record, job, &summary, row->error);
 }
 
-/* The part of an id before its number: the source. */
+/* The part of an id before its number; "" where it does not end in one. */
 static char *
 family_of(const char *id)
 {
-    return g_strndup(id, strcspn(id, "-"));
+    gsize end = strlen(id), digits = 0;
+    while (digits < end && g_ascii_isdigit(id[end - digits - 1]))
+        digits++;
+    if (digits == 0)
+        return g_strdup("");
+    end -= digits;
+    if (end > 0 && strchr("-_", id[end - 1]) != NULL)
+        end--;
+    return g_strndup(id, end);
 }
 
 static ZpValidateRow *
@@ -214,6 +222,27 @@ fill_null_errors(ZpValidation *validation, const Null *nulls)
     }
 }
 
+/* Nothing to say is no answer: the table is empty, or a subset is spelt wrongly. */
+static void
+refuse_empty(const ZpValidateCsv *csv, const char *subsets, GError **error)
+{
+    if (csv->records->len == 0) {
+        g_set_error_literal(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW,
+                            "the table has no rows below its header");
+        return;
+    }
+    g_autoptr(GString) there = g_string_new(NULL);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint r = 0; r < csv->records->len; r++) {
+        const char *subset = zp_validate_csv_get(csv, r, "subset");
+        if (*subset != '\0' && g_hash_table_add(seen, (gpointer)subset))
+            g_string_append_printf(there, "%s%s", there->len > 0 ? ", " : "", subset);
+    }
+    g_set_error(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW,
+                "none of the %u rows is of subset %s; there %s %s", csv->records->len, subsets,
+                there->len > 0 ? "are" : "is none", there->str);
+}
+
 ZpValidation *
 zp_validate_run(const char *text, const ZpCalibration *own, const char *subsets, GError **error)
 {
@@ -243,6 +272,10 @@ zp_validate_run(const char *text, const ZpCalibration *own, const char *subsets,
             g_strconcat(head, zp_validate_csv_get(csv, r, "activation_ckpt"), NULL);
         null->class_name = (char *)g_intern_string(name);
         g_ptr_array_add(validation->rows, row);
+    }
+    if (validation->rows->len == 0) {
+        refuse_empty(csv, subsets, error);
+        return NULL;
     }
     fill_null_errors(validation, nulls);
     return g_steal_pointer(&validation);

@@ -43,7 +43,7 @@
 #include "models/validate_memory.h"
 
 typedef struct {
-    char *id, *subset, *gpu, *family, *model; /* family: the source's part of the id */
+    char *id, *subset, *gpu, *family, *model; /* family: the id before its number, the source */
     char *key;                                /* model, GPU, sequence, checkpointing */
     char *strategy;
     gint64 ranks, micro_batch, accumulation;
@@ -70,7 +70,7 @@ typedef struct {
 } ZpValidateFigures;
 
 /* `own`: a user's constants, or NULL.  `subsets`: which to simulate, separated by blanks, or NULL
- * for all.  Fails only where the text is no table. */
+ * for all.  Fails only where the text is no table or none of its rows is asked for. */
 ZpValidation *zp_validate_run(const char *csv, const ZpCalibration *own, const char *subsets,
                               GError **error);
 void zp_validation_free(ZpValidation *validation);

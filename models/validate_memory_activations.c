@@ -114,7 +114,9 @@ zp_validate_memory_activations(const ZpValidateRecord *row, ZpModel *model, cons
         before = layer->block;
         if (layer->kind == ZP_LAYER_HEAD) {
             layer->activation = zp_model_add_activation(model, &end);
-            zp_activation_loss_events(&loss, loss.batch == 1, model->head_events);
+            g_array_set_size(zp_model_head_events(model, loss.batch == 1), 0);
+            zp_activation_loss_events(&loss, loss.batch == 1,
+                                      zp_model_head_events(model, loss.batch == 1));
         }
         if (layer->block == ZP_MODEL_NONE)
             continue;

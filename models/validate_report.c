@@ -163,7 +163,8 @@ zp_validate_summary(const ZpValidation *validation)
                 const char *family = g_ptr_array_index(families, f);
                 own = zp_validate_figures(validation, subset, gpu, family, FALSE);
                 null = zp_validate_figures(validation, subset, gpu, family, TRUE);
-                g_autofree char *name = g_strdup_printf("  %s %s", gpu, family);
+                g_autofree char *name =
+                    g_strdup_printf("  %s%s%s", gpu, *family != '\0' ? " " : "", family);
                 append_figures(out, name, &own, &null);
             }
         }

@@ -2,17 +2,20 @@
 
 #include "reports/format.h"
 
-/* Parameters and ranks above are those of one of them. */
+/* Parameters above are those of one GPU, ranks are those that hold the same ones. */
 static void
-append_cuts(const ZpParallel *parallel, GString *out)
+append_cuts(const ZpJob *job, GString *out)
 {
+    const ZpParallel *parallel = &job->world.parallel;
+    gint64 gpus = (gint64)job->world.ranks * MAX(1, parallel->tensor) * MAX(1, parallel->pipeline);
     const struct {
         const char *name;
         gint32 count;
     } cuts[] = {{"tensor", parallel->tensor},
                 {"context", parallel->context},
                 {"pipeline", parallel->pipeline}};
-    const char *before = "; each cut ";
+    g_autofree char *first = g_strdup_printf(" of %" G_GINT64_FORMAT " GPUs; cut ", gpus);
+    const char *before = first;
     for (gsize c = 0; c < G_N_ELEMENTS(cuts); c++) {
         if (cuts[c].count <= 1)
             continue;
@@ -36,7 +39,7 @@ zp_summary_head(const ZpReportRun *run, gboolean color, GString *out)
                            run->units->n_units, job->runtime, job->zero.stage, job->world.ranks);
     if (job->world.shard_group != job->world.ranks)
         g_string_append_printf(out, ", shard groups of %d", job->world.shard_group);
-    append_cuts(&job->world.parallel, out);
+    append_cuts(job, out);
     g_string_append(out, "\n\n");
 }
 

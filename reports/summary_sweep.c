@@ -142,8 +142,8 @@ print_refused(const ZpReportPoint *points, gsize n_points, GString *out)
             first = points[i].error;
     }
     if (refused > 0)
-        g_string_append_printf(out, "\n%" G_GSIZE_FORMAT " points are refused; the first: %s\n",
-                               refused, first);
+        g_string_append_printf(out, "\n%" G_GSIZE_FORMAT " point%s refused; the first: %s\n",
+                               refused, refused == 1 ? " is" : "s are", first);
 }
 
 void

@@ -26,7 +26,7 @@ check_world(ZpScenarioResolve *resolve)
                                      "), not %" G_GINT64_FORMAT,
                                      ranks, simulated);
     if (slow == ZP_MODEL_NONE) {
-        if (zp_scenario_resolve_given(resolve, ZP_KEY_SLOW_FACTOR))
+        if (zp_scenario_resolve_says(resolve, ZP_KEY_SLOW_FACTOR))
             zp_scenario_resolve_warn(resolve, ZP_KEY_SLOW_FACTOR,
                                      "has no effect without slow_rank");
         return;
@@ -65,13 +65,17 @@ warn_idle(ZpScenarioResolve *resolve)
     static const ZpSchemaId stage3[] = {ZP_KEY_PREFETCH, ZP_KEY_PREFETCH_FORWARD,
                                         ZP_KEY_PREFETCH_BACKWARD, ZP_KEY_RESHARD};
     for (gsize i = 0; stage < 3 && i < G_N_ELEMENTS(stage3); i++) {
-        if (zp_scenario_resolve_written(resolve, stage3[i]))
+        gboolean direction =
+            stage3[i] == ZP_KEY_PREFETCH_FORWARD || stage3[i] == ZP_KEY_PREFETCH_BACKWARD;
+        if (direction && get(resolve, stage3[i]) == get(resolve, ZP_KEY_PREFETCH))
+            continue; /* says no more than prefetch */
+        if (zp_scenario_resolve_says(resolve, stage3[i]))
             zp_scenario_resolve_warn(resolve, stage3[i], "has no effect below stage 3");
     }
-    if (wrap != ZP_WRAP_BLOCK && zp_scenario_resolve_written(resolve, ZP_KEY_WRAP_BLOCKS))
+    if (wrap != ZP_WRAP_BLOCK && zp_scenario_resolve_says(resolve, ZP_KEY_WRAP_BLOCKS))
         zp_scenario_resolve_warn(resolve, ZP_KEY_WRAP_BLOCKS,
                                  "has an effect under wrap = block only");
-    if (wrap != ZP_WRAP_SIZE && zp_scenario_resolve_written(resolve, ZP_KEY_WRAP_ELEMENTS))
+    if (wrap != ZP_WRAP_SIZE && zp_scenario_resolve_says(resolve, ZP_KEY_WRAP_ELEMENTS))
         zp_scenario_resolve_warn(resolve, ZP_KEY_WRAP_ELEMENTS,
                                  "has an effect under wrap = size only");
 }

@@ -83,7 +83,7 @@ mark_overlap_gather(ZpScenarioResolve *resolve)
 {
     gint64 stage = integer_of(resolve, ZP_KEY_STAGE);
     gboolean ideal = strcmp(text_of(resolve, ZP_KEY_RUNTIME), "ideal") == 0;
-    if (zp_scenario_resolve_written(resolve, ZP_KEY_OVERLAP_GATHER) &&
+    if (zp_scenario_resolve_says(resolve, ZP_KEY_OVERLAP_GATHER) &&
         (!ideal || stage == 0 || stage == 3))
         zp_scenario_resolve_warn(resolve, ZP_KEY_OVERLAP_GATHER,
                                  "has no effect but at stages 1 and 2 under the runtime ideal");

@@ -30,23 +30,12 @@ read_file(ZpScenarioResolve *resolve, const char *name)
     resolve->scenario->job.device.calibration = state->calibration;
 }
 
-/* A default that is written out says nothing: a dump must load to what it came from. */
-static gboolean
-says_something(const ZpScenarioResolve *resolve, ZpSchemaId id)
-{
-    const ZpSchemaKey *key = zp_schema_key(id);
-    ZpSchemaValue fallback = {0};
-    if (!zp_scenario_resolve_given(resolve, id))
-        return FALSE;
-    return key->rule != NULL || !zp_schema_parse(key, key->fallback, &fallback, NULL) ||
-           !zp_schema_value_equal(key, &fallback, &resolve->state->effective[id].value);
-}
-
 static gboolean
 any_given(const ZpScenarioResolve *resolve, const ZpSchemaId *keys, gsize n)
 {
     for (gsize k = 0; k < n; k++) {
-        if (says_something(resolve, keys[k]))
+        if (zp_scenario_resolve_given(resolve, keys[k]) &&
+            !zp_scenario_resolve_is_default(resolve, keys[k]))
             return TRUE;
     }
     return FALSE;
@@ -76,6 +65,8 @@ set_calibration(ZpScenarioResolve *resolve)
 {
     const char *name = resolve->state->effective[ZP_KEY_CALIBRATION].value.text;
     ZpDevice *device = &resolve->scenario->job.device;
+    if (resolve->gpu != NULL)
+        device->own_link_bytes_per_s = resolve->gpu->link_bytes_per_s;
     if (strcmp(name, "none") == 0)
         return;
     if (strcmp(name, "built-in") != 0) {

@@ -31,6 +31,25 @@ zp_scenario_resolve_warn(ZpScenarioResolve *resolve, ZpSchemaId id, const char *
                                     key->section, key->key, what));
 }
 
+gboolean
+zp_scenario_resolve_is_default(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    const ZpSchemaKey *key = zp_schema_key(id);
+    ZpSchemaValue fallback = {0};
+    if (key->rule != NULL || key->fallback == NULL ||
+        !zp_schema_parse(key, key->fallback, &fallback, NULL))
+        return FALSE;
+    gboolean same = zp_schema_value_equal(key, &fallback, &resolve->state->effective[id].value);
+    zp_schema_value_clear(&fallback);
+    return same;
+}
+
+gboolean
+zp_scenario_resolve_says(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    return zp_scenario_resolve_written(resolve, id) && !zp_scenario_resolve_is_default(resolve, id);
+}
+
 static void
 put(ZpScenarioResolve *resolve, ZpSchemaId id, const ZpSchemaValue *value, const char *catalogue)
 {

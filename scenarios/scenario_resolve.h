@@ -43,6 +43,10 @@ zp_scenario_resolve_written(const ZpScenarioResolve *resolve, ZpSchemaId id)
 {
     return resolve->state->settings[id].given && !resolve->state->settings[id].imported;
 }
+/* Is the value in force the key's plain default?  Never for a key with a rule. */
+gboolean zp_scenario_resolve_is_default(const ZpScenarioResolve *resolve, ZpSchemaId id);
+/* Written, and not a default written out (as a dump does), which says nothing. */
+gboolean zp_scenario_resolve_says(const ZpScenarioResolve *resolve, ZpSchemaId id);
 /* Puts a value that was not given; does nothing where one was.  `catalogue`: the entry it comes
  * from, NULL for a rule. */
 void zp_scenario_resolve_put(ZpScenarioResolve *resolve, ZpSchemaId id, gint64 integer,

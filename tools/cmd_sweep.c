@@ -130,6 +130,19 @@ print_sweep(const ZpCommandOptions *options, const Finished *finished)
     fputs(text, stdout);
 }
 
+/* A sweep that has nothing to show is wrong input, as a run of any of its points would be. */
+static gboolean
+any_figures(const ZpSweepRunResult *result, GError **error)
+{
+    for (gint64 p = 0; p < result->n_points; p++) {
+        if (result->points[p].error == NULL)
+            return TRUE;
+    }
+    g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_INPUT,
+                "every point is refused; the first: %s", result->points[0].error);
+    return FALSE;
+}
+
 static int
 run(const ZpCommandOptions *options, char **arguments, GError **error)
 {
@@ -156,7 +169,7 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     gboolean done =
         zp_sweep_run(sweep, options->jobs, cancelled, show_progress, &progress, &result, error);
     zp_progress_end(&progress);
-    if (!done)
+    if (!done || !any_figures(&result, error))
         return ZP_EXIT_INPUT;
     g_auto(Finished) finished = {0};
     finish(&finished, sweep, &result);

@@ -38,8 +38,9 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     g_autoptr(ZpCalibration) own = NULL;
     g_autofree char *constants = NULL;
     if (options->calibration != NULL &&
-        (!g_file_get_contents(options->calibration, &constants, NULL, error) ||
-         (own = zp_calibration_parse(constants, error)) == NULL))
+        !g_file_get_contents(options->calibration, &constants, NULL, error))
+        return ZP_EXIT_IO;
+    if (constants != NULL && (own = zp_calibration_parse(constants, error)) == NULL)
         return ZP_EXIT_INPUT;
     if (own != NULL)
         zp_calibration_set_origin(own, options->calibration);

@@ -2,6 +2,12 @@
  * others left decides what the allocator reserves. */
 #include "models/runtimes/fsdp_emit.h"
 
+static const GArray *
+events_of(const ZpFsdpEmit *emit)
+{
+    return zp_model_head_events(emit->job->model, emit->job->training.micro_batch == 1);
+}
+
 static const ZpModelEvent *
 event_at(const GArray *events, guint index)
 {
@@ -11,7 +17,7 @@ event_at(const GArray *events, guint index)
 void
 zp_fsdp_emit_head_init(ZpFsdpEmit *emit)
 {
-    const GArray *events = emit->job->model->head_events;
+    const GArray *events = events_of(emit);
     for (guint i = 0; i < events->len; i++)
         emit->n_head_storages = MAX(emit->n_head_storages, event_at(events, i)->storage + 1);
     emit->head_storages = g_new(gint32, (gsize)emit->n_head_storages + 1);
@@ -35,7 +41,7 @@ is_temporary(const GArray *events, guint index)
 static void
 replay(ZpFsdpEmit *emit, guint index)
 {
-    const GArray *events = emit->job->model->head_events;
+    const GArray *events = events_of(emit);
     const ZpModelEvent *event = event_at(events, index);
     gint32 *buffer = &emit->head_storages[event->storage];
     if (event->frees) {
@@ -52,7 +58,7 @@ replay(ZpFsdpEmit *emit, guint index)
 void
 zp_fsdp_emit_head_forward(ZpFsdpEmit *emit)
 {
-    const GArray *events = emit->job->model->head_events;
+    const GArray *events = events_of(emit);
     for (guint i = 0; i < events->len && !event_at(events, i)->backward; i++)
         replay(emit, i);
 }
@@ -61,7 +67,7 @@ zp_fsdp_emit_head_forward(ZpFsdpEmit *emit)
 void
 zp_fsdp_emit_head_backward(ZpFsdpEmit *emit)
 {
-    const GArray *events = emit->job->model->head_events;
+    const GArray *events = events_of(emit);
     guint first = 0, end = events->len;
     while (first < events->len && !event_at(events, first)->backward)
         first++;

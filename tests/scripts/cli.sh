@@ -26,6 +26,19 @@ set_key 3 'parameter' precision.parameter=int3
 set_key 3 'memory' 'device.memory=80G'
 set_key 3 '' training.micro_batch=4000000000000000000
 
+# A sweep without a single figure is wrong input, and leaves no record.
+expect 3 'every point is refused; the first: .*shard_group' "$program" sweep ok.ini --database none.db --set sweep.world.shard_group=3,5
+[ ! -e none.db ] || { echo "FAIL: a refused sweep was recorded"; failed=1; }
+expect 0 '1 point is refused; the first: .*shard_group' "$program" sweep ok.ini --no-database --set sweep.world.shard_group=3,4
+# Cuts are counted in GPUs: context parallel ranks are among those that ZeRO shards over.
+expect 0 ', 4 ranks of 64 GPUs; cut tensor x 8 with sequence, context x 2, pipeline x 2$' "$program" run ok.ini --no-database \
+    --set world.ranks=64 --set zero.stage=1 --set training.accumulation=2 --set parallel.tensor=8 \
+    --set parallel.sequence_parallel=yes --set parallel.context=2 --set parallel.pipeline=2
+expect 4 'nowhere.csv' "$program" validate --runs nowhere.csv
+expect 4 'nowhere.ini' "$program" validate --subset time_cal --calibration nowhere.ini
+expect 3 'none of the .* rows is of subset time-cal; there are .*time_cal' "$program" validate --subset time-cal
+expect 3 'no rows' "$program" validate --runs /dev/null
+
 # A model that does not fit is an answer, not an error.
 expect 0 'does not fit|DOES NOT FIT|no fit' "$program" run ok.ini --no-database --set device.memory="4 GiB"
 expect 7 '' "$program" run ok.ini --no-database --set device.memory="4 GiB" --require-fit

@@ -49,5 +49,5 @@ for key in model.config:model.json zero.config:settings.json device.calibration:
 done
 below 0 'model.json' sweep sweep zero.stage=1
 below 0 'below/model.json' sweep sweep sweep.model.config=below/model.json
-below 0 'No such file' sweep sweep sweep.model.config=model.json
+below 3 'No such file' sweep sweep sweep.model.config=model.json
 exit $failed

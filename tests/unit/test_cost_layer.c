@@ -297,6 +297,19 @@ test_interference(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
     g_assert_cmpfloat_with_epsilon(rate, fixture->calibration.overlap_rate, 1e-3);
     g_assert_cmpfloat_with_epsilon(lost / rate, fixture->calibration.overlap_loss, 1e-3);
     ZpTime slowed = summary.step_ps;
+    /* A node that gives the GPU a quarter of what its links can do: a quarter of the loss. */
+    ZpNetwork network = fixture->job.network;
+    fixture->job.device.own_link_bytes_per_s = network.link_bytes_per_s;
+    fixture->job.network.link_bytes_per_s /= 4.0;
+    g_assert_true(zp_step_simulate(step, &fixture->job, NULL, NULL, &summary, &error));
+    gint32 less[ZP_TAPE_N_CATEGORIES][ZP_TAPE_N_CATEGORIES] = {{0}};
+    zp_cost_interference(&fixture->job, zp_step_tape(step), less);
+    double quarter = 1.0 - (1.0 - fixture->calibration.overlap_rate) / 4.0;
+    g_assert_cmpfloat_with_epsilon(less[ZP_TAPE_COMMUNICATION][ZP_TAPE_COMPUTE] / 1e6, quarter,
+                                   1e-3);
+    g_assert_cmpfloat_with_epsilon(1.0 - less[ZP_TAPE_COMPUTE][ZP_TAPE_COMMUNICATION] / 1e6,
+                                   fixture->calibration.overlap_loss * quarter / 4.0, 1e-3);
+    fixture->job.network = network;
     fixture->job.world = (ZpWorld){.ranks = 16, .shard_group = 16};
     fixture->job.network.network_bytes_per_s = 10e9;
     g_assert_true(zp_step_simulate(step, &fixture->job, NULL, NULL, &summary, &error));

@@ -161,15 +161,56 @@ test_activation_keys(void)
                     4 * h + 4 * q + 2 * kv + 2 * f + 4 * heads);
 }
 
+static gboolean
+warns(const ZpScenario *scenario, const char *words)
+{
+    for (guint i = 0; i + 1 < scenario->warnings->len; i++) { /* the last one is NULL */
+        if (strstr(g_ptr_array_index(scenario->warnings, i), words) != NULL)
+            return TRUE;
+    }
+    return FALSE;
+}
+
 static void
 test_idle_activation_keys(void)
 {
-    g_autoptr(ZpScenario) scenario = scenario_fixture_parse(
-        MODEL "[training]\nselective = products\nreentrant = true\nloss_chunks = 4\n", NULL);
-    g_assert_cmpuint(scenario->warnings->len, ==, 4);
-    const char *words[] = {"selective", "checkpointing = full", "chunked loss"};
-    for (guint i = 0; i < G_N_ELEMENTS(words); i++)
-        g_assert_nonnull(strstr(g_ptr_array_index(scenario->warnings, i), words[i]));
+    const char *idle = "[training]\nselective = products\nreentrant = true\nloss_chunks = 4\n";
+    g_autofree char *known = g_strconcat("[model]\ncatalog = GPT-2\n", idle, NULL);
+    g_autoptr(ZpScenario) scenario = scenario_fixture_parse(known, NULL);
+    g_assert_true(warns(scenario, "selective: has an effect under checkpointing = selective"));
+    g_assert_true(warns(scenario, "reentrant: has an effect under checkpointing = full"));
+    g_assert_true(warns(scenario, "loss_chunks: has an effect with a chunked loss"));
+    /* Without operators none of them has, whatever the policy. */
+    const char *policies[] = {"none", "selective", "full"};
+    for (guint p = 0; p < G_N_ELEMENTS(policies); p++) {
+        g_autofree char *set = g_strconcat("training.checkpointing=", policies[p], NULL);
+        const char *sets[] = {set, NULL};
+        g_autoptr(ZpScenario) total = scenario_fixture_parse(
+            MODEL "[training]\nselective = products\nreentrant = true\nloss_chunks = 4\n"
+                  "loss = chunked\n",
+            sets);
+        const char *keys[] = {"selective", "reentrant", "loss_chunks", "loss"};
+        for (guint k = 0; k < G_N_ELEMENTS(keys); k++) {
+            g_autofree char *words =
+                g_strconcat(keys[k], ": has no effect on a model described in this way", NULL);
+            g_assert_true(warns(total, words));
+        }
+        g_assert_false(warns(total, "has an effect"));
+    }
+}
+
+/* torch.autocast is for fp32 parameters: 16-bit ones beside it are a mixture nobody runs. */
+static void
+test_autocast_of_16_bits(void)
+{
+    const char *words = "precision.gathered is bf16: set precision.parameter = fp32";
+    const char *text = "[model]\ncatalog = GPT-2\n[training]\nautocast = true\n[precision]\n";
+    g_autofree char *narrow = g_strconcat(text, "parameter = bf16\n", NULL);
+    g_autofree char *wide = g_strconcat(text, "parameter = fp32\n", NULL);
+    g_autoptr(ZpScenario) odd = scenario_fixture_parse(narrow, NULL);
+    g_autoptr(ZpScenario) usual = scenario_fixture_parse(wide, NULL);
+    g_assert_true(warns(odd, words));
+    g_assert_false(warns(usual, words));
 }
 
 /* Another policy is another model; another batch is not. */
@@ -222,6 +263,7 @@ main(int argc, char **argv)
     g_test_add_func("/scenario/activation-keys", test_activation_keys);
     g_test_add_func("/scenario/idle-activation-keys", test_idle_activation_keys);
     g_test_add_func("/scenario/activation-keys-shape", test_activation_keys_shape);
+    g_test_add_func("/scenario/autocast-of-16-bits", test_autocast_of_16_bits);
     g_test_add_func("/scenario/warnings", test_warnings);
     return g_test_run();
 }

@@ -131,6 +131,8 @@ check_dump(const ZpScenario *scenario)
     g_autofree char *name = g_build_filename(folder, "dump", NULL);
     g_autoptr(ZpScenario) back = zp_scenario_parse(dump->str, -1, name, NULL, &error);
     g_assert_no_error(error);
+    /* A default that is written out says nothing, and so is not said to have no effect. */
+    g_assert_cmpstr(g_ptr_array_index(back->warnings, 0), ==, NULL);
     g_assert_cmpuint(back->values->len, ==, scenario->values->len);
     for (guint i = 0; i < back->values->len; i++) {
         const ZpScenarioValue *a = &g_array_index(back->values, ZpScenarioValue, i);

@@ -33,6 +33,28 @@ test_scenario(void)
     g_assert_cmpint(summary.tokens_per_step, ==, 2 * 4 * 4096); /* 2 replicas, 4 micro-batches */
 }
 
+/* An image model has no vocabulary to pad; its blocks are cut as others. */
+static void
+test_image_model(void)
+{
+    g_autofree char *set = g_strconcat(
+        "model.config=" ZP_SOURCE_DIR "/tests/reference/hf/vit-base-patch16-224.json", NULL);
+    const char *sets[] = {set, NULL};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpScenario) whole = zp_scenario_parse("", -1, "image", sets, &error);
+    g_assert_no_error(error);
+    g_autoptr(ZpScenario) cut =
+        zp_scenario_parse("[parallel]\ntensor = 2\n", -1, "image", sets, &error);
+    g_assert_no_error(error);
+    gint64 h = 768, f = 3072; /* of a block: q, k, v and their biases, o, both of the MLP */
+    gint64 halved = 12 * (4 * h * h + 3 * h + 2 * h * f + f) / 2;
+    g_assert_cmpint(whole->model->n_elements - cut->model->n_elements, ==, halved);
+    gint64 in_layers = 0;
+    for (guint l = 0; l < cut->model->layers->len; l++)
+        in_layers += zp_model_layer(cut->model, (gint32)l)->elements;
+    g_assert_cmpint(in_layers, ==, cut->model->n_elements);
+}
+
 static void
 test_scenario_refusals(void)
 {
@@ -42,8 +64,13 @@ test_scenario_refusals(void)
     } cases[] = {
         {{"parallel.tensor=5"},
          "[parallel] tensor: 5 tensor parallel ranks do not divide 32 ranks"},
-        {{"parallel.context=64"}, "[parallel] context"},
-        {{"parallel.pipeline=3"}, "[parallel] pipeline"},
+        {{"parallel.context=64"},
+         "[parallel] context: 64 context parallel ranks do not divide 32 ranks"},
+        {{"parallel.tensor=8", "parallel.context=8"},
+         "[parallel] context: 8 tensor x 8 context parallel ranks do not divide 32 ranks"},
+        {{"parallel.pipeline=3"}, "[parallel] pipeline: 3 stages do not divide 32 ranks"},
+        {{"parallel.tensor=4", "parallel.pipeline=3"},
+         "[parallel] pipeline: 4 tensor parallel ranks x 3 stages do not divide 32 ranks"},
         {{"parallel.tensor=32", "training.sequence=4100", "parallel.sequence_parallel=true"},
          "[parallel] sequence_parallel: the 4100 tokens"},
         {{"parallel.context=4", "training.sequence=4100"}, "not divisible by 2 x 4"},
@@ -66,6 +93,7 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/parallel/scenario", test_scenario);
+    g_test_add_func("/parallel/scenario/image", test_image_model);
     g_test_add_func("/parallel/scenario/refusals", test_scenario_refusals);
     return g_test_run();
 }

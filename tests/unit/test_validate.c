@@ -240,6 +240,51 @@ test_reasons(void)
     g_assert_cmpint(zp_validate_figures(validation, NULL, NULL, NULL, FALSE).n, ==, 0);
 }
 
+/* Rows of an own table are of one family where their ids are numbered; others have no family. */
+static void
+test_families(void)
+{
+    const char *const row = ",mine,L," LLAMA_13B "8,,fsdp1,full_shard,1,2,none,9000,\n";
+    const struct {
+        const char *id, *family;
+    } rows[] = {{"F-220", "F"}, {"IBM-3", "IBM"},       {"run1", "run"}, {"run12", "run"},
+                {"a_7", "a"},   {"lr-3e4-2", "lr-3e4"}, {"17", ""},      {"big", ""},
+                {"-", ""},      {"7b-fast", ""}};
+    g_autoptr(GString) text = g_string_new(COLUMNS);
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++)
+        g_string_append_printf(text, "%s%s", rows[i].id, row);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpValidation) validation = zp_validate_run(text->str, NULL, "mine", &error);
+    g_assert_no_error(error);
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const ZpValidateRow *got = g_ptr_array_index(validation->rows, i);
+        g_assert_cmpstr(got->family, ==, rows[i].family);
+    }
+    g_autofree char *summary = zp_validate_summary(validation);
+    const ZpValidateRow *first = g_ptr_array_index(validation->rows, 0);
+    g_autofree char *numbered = g_strconcat("  ", first->gpu, " run", NULL);
+    g_autofree char *others = g_strconcat("  ", first->gpu, NULL);
+    g_autofree char *two = g_strdup_printf("\n%-34s %5d ", numbered, 2);
+    g_autofree char *four = g_strdup_printf("\n%-34s %5d ", others, 4);
+    g_assert_nonnull(strstr(summary, two));
+    g_assert_nonnull(strstr(summary, four));
+}
+
+/* An empty answer would look like a good one. */
+static void
+test_no_rows(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_assert_null(zp_validate_run(COLUMNS, NULL, NULL, &error));
+    g_assert_error(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW);
+    g_clear_error(&error);
+    const char *text = COLUMNS "a,x,L," LLAMA_13B "8,,fsdp1,full_shard,1,2,none,9000,\n"
+                               "b,y,L," LLAMA_13B "8,,fsdp1,full_shard,1,2,none,9000,\n";
+    g_assert_null(zp_validate_run(text, NULL, "z", &error));
+    g_assert_error(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW);
+    g_assert_cmpstr(error->message, ==, "none of the 2 rows is of subset z; there are x, y");
+}
+
 /* Rows made by known constants give those constants back. */
 static void
 test_calibrate(void)
@@ -317,6 +362,8 @@ main(int argc, char **argv)
     g_test_add_func("/validate/overlap", test_overlap);
     g_test_add_func("/validate/csv", test_csv);
     g_test_add_func("/validate/reasons", test_reasons);
+    g_test_add_func("/validate/families", test_families);
+    g_test_add_func("/validate/no-rows", test_no_rows);
     g_test_add_func("/validate/calibrate", test_calibrate);
     g_test_add_func("/validate/calibrate-unused", test_calibrate_unused);
     return g_test_run();

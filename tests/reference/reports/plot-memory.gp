@@ -41,7 +41,9 @@ set yrange [0:zp_top]
 set tmargin 5
 set title offset 0, 1
 do for [i = 1:zp_n_phases] {
-    if (i > 1) {
+    # Where phases are too short to be told apart, their borders would be a fence over the picture.
+    if (i > 1 && (zp_phase_end[i] - zp_phase_start[i] > 0.015 * zp_end || \
+                  zp_phase_end[i - 1] - zp_phase_start[i - 1] > 0.015 * zp_end)) {
         set arrow from zp_phase_start[i], graph 0 to zp_phase_start[i], graph 1.02 nohead \
             lc rgb '#808080' lw 0.8 dt 3 front
     }
