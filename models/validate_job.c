@@ -321,9 +321,8 @@ fill_model(ZpValidateJob *self, const Row *row, GError **error)
         .compute = ZP_DTYPE_BF16,
         .attention = is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
         .compile = is_compiled(row) ? ZP_COMPILE_BLOCKS : ZP_COMPILE_NONE,
-        .selective = has(row, "activation_ckpt", "selective_op")
-                         ? ZP_SELECTIVE_EVERY_SECOND_PRODUCT
-                         : ZP_SELECTIVE_ATTENTION_CORE,
+        .selective = has(row, "activation_ckpt", "selective_op") ? ZP_SELECTIVE_EVERY_SECOND_PRODUCT
+                                                                 : ZP_SELECTIVE_ATTENTION_CORE,
         .causal = TRUE,
         .tensor_parallel = parallel->tensor,
         .sequence_parallel = parallel->sequence,
