@@ -129,11 +129,16 @@ const ZpDsEntry zp_ds_table_other[ZP_N_DS_KEYS - ZP_DS_OPTIMIZER] = {
         .help = "generation inside training")
     ROW(WEIGHT_QUANTIZATION, "weight_quantization", .kind = ZP_DS_ANY, .remark = "not modelled",
         .help = "quantised inference")
-    ROW(COMPILE, "compile", .kind = ZP_DS_ANY, .remark = "not modelled",
+    ROW(COMPILE, "compile", .kind = ZP_DS_ANY,
+        .remark = "not taken over, the script calls engine.compile(): model.compile of a scenario "
+            "models torch.compile of the blocks",
         .help = "torch.compile and DeepCompile")
-    ROW(PIPELINE, "pipeline", .kind = ZP_DS_ANY, .remark = "not modelled",
+    ROW(PIPELINE, "pipeline", .kind = ZP_DS_ANY,
+        .remark = "not taken over: parallel.pipeline of a scenario models a pipeline under the "
+            "runtime ideal",
         .help = "pipeline engine")
-    ROW(TENSOR_PARALLEL, "tensor_parallel", .kind = ZP_DS_ANY, .remark = "not modelled",
+    ROW(TENSOR_PARALLEL, "tensor_parallel", .kind = ZP_DS_ANY,
+        .remark = "autotp_size is not taken over: parallel.tensor of a scenario cuts the model",
         .help = "automatic tensor parallelism")
     ROW(EXPERT_PARALLEL, "expert_parallel", .kind = ZP_DS_ANY, .remark = "not modelled",
         .help = "automatic expert parallelism")
