@@ -117,8 +117,10 @@ model_ranks(const ZpFsdpReader *reader)
 static void
 check_world(const ZpFsdpReader *reader)
 {
-    const char *path = "parallelism.data_parallel_shard_degree";
     const ZpFsdpConfig *config = reader->config;
+    const char *path = config->source == ZP_FSDP_TORCHTITAN
+                           ? "parallelism.data_parallel_shard_degree"
+                           : "parallelism_config";
     const ZpFsdpContext *context = reader->context;
     gint64 copies = MAX(1, config->replicate_degree), shard = MAX(1, config->shard_degree);
     gint64 model = model_ranks(reader), product = 0;
@@ -133,11 +135,12 @@ check_world(const ZpFsdpReader *reader)
             model > 1
                 ? g_strdup_printf(" x %" G_GINT64_FORMAT " that share a copy of the model", model)
                 : g_strdup("");
-        zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, path,
-                           config->shard_degree > 1 ? "write -1" : NULL,
-                           "%" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
-                           "%s ranks do not divide the world of %" G_GINT64_FORMAT,
-                           copies, shard, cuts, world);
+        zp_fsdp_reader_say(
+            reader, ZP_IMPORT_ERROR, path,
+            config->source == ZP_FSDP_TORCHTITAN && config->shard_degree > 1 ? "write -1" : NULL,
+            "%" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
+            "%s ranks do not divide the world of %" G_GINT64_FORMAT,
+            copies, shard, cuts, world);
     }
 }
 

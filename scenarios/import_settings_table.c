@@ -38,10 +38,11 @@ static const ZpImportSettingsRow rows[] = {
     ALWAYS(MOMENTS, BF16_STATES, "dtype", FORMATS),
 
     FSDP(RANKS, "num_processes", "data_parallel_shard_degree"),
-    FSDP(SHARD_GROUP, SHARDING),
-    FSDP(TENSOR, "tensor_parallel_degree"),
+    FSDP(SHARD_GROUP, "parallelism_config_dp_shard_size", "parallelism_config_dp_replicate_size",
+         SHARDING),
+    FSDP(TENSOR, "tensor_parallel_degree", "parallelism_config_tp_size"),
     FSDP(SEQUENCE_PARALLEL, "tensor_parallel_degree"),
-    FSDP(CONTEXT, "context_parallel_degree"),
+    FSDP(CONTEXT, "context_parallel_degree", "parallelism_config_cp_size"),
     FSDP(PIPELINE, "pipeline_parallel_degree"),
 
     BOTH(RUNTIME, ZERO, "version", "sharding_strategy", "data_parallel_shard_degree", "fsdp"),

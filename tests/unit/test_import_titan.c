@@ -1,4 +1,4 @@
-/* torchtitan's degrees and torch.compile inside a scenario. */
+/* Parallel degrees and torch.compile of torchtitan's and accelerate's files inside a scenario. */
 #include <string.h>
 
 #include <glib/gstdio.h>
@@ -18,7 +18,9 @@ load(const char *toml, const char *more, const char *const *sets, GError **error
 {
     g_autofree char *folder = g_dir_make_tmp("zeropeak-titan-XXXXXX", NULL);
     g_assert_nonnull(folder);
-    g_autofree char *path = g_build_filename(folder, "titan.toml", NULL);
+    g_autofree char *path = g_build_filename(
+        folder, g_str_has_prefix(toml, "distributed_type") ? "accelerate.yaml" : "titan.toml",
+        NULL);
     g_assert_true(g_file_set_contents(path, toml, -1, NULL));
     g_autofree char *text = g_strdup_printf(MODEL, path, more);
     ZpScenario *scenario = zp_scenario_parse(text, -1, "test.ini", sets, error);
@@ -231,6 +233,46 @@ test_pipeline(void)
     g_assert_cmpint(model_peak(&after), <, model_peak(&before));
 }
 
+#define ACCELERATE                                                       \
+    "distributed_type: FSDP\nnum_processes: 16\nmixed_precision: bf16\n" \
+    "fsdp_config:\n  fsdp_version: 2\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
+#define PARALLELISM "parallelism_config:\n  parallelism_config_"
+
+/* accelerate's ParallelismConfig: each size changes the step. */
+static void
+test_accelerate(void)
+{
+    static const struct {
+        const char *size, *key, *text;
+        gint32 ranks, group;
+    } cases[] = {
+        {"tp_size: 2\n", "tensor", "2 ranks", 8, 8},
+        {"cp_size: 2\n", "context", "2 ranks", 16, 16},
+        {"dp_shard_size: 4\n", "tensor", "1 ranks", 16, 4},
+        {"dp_replicate_size: 8\n", "tensor", "1 ranks", 16, 2},
+    };
+    g_autoptr(ZpScenario) plain = load_well(ACCELERATE, "", NULL);
+    for (gsize c = 0; c < G_N_ELEMENTS(cases); c++) {
+        g_autofree char *text = g_strconcat(ACCELERATE PARALLELISM, cases[c].size, NULL);
+        g_autoptr(ZpScenario) scenario = load_well(text, "", NULL);
+        const ZpScenarioValue *value = value_of(scenario, "parallel", cases[c].key);
+        g_assert_cmpstr(value->text, ==, cases[c].text);
+        g_assert_cmpint(g_str_has_suffix(value->origin, ":8"), ==, c < 2);
+        g_assert_cmpint(scenario->job.world.ranks, ==, cases[c].ranks);
+        g_assert_cmpint(scenario->job.world.shard_group, ==, cases[c].group);
+        g_assert_false(scenario->job.world.parallel.sequence);
+        g_assert_cmpint(run(scenario).step_ps, !=, run(plain).step_ps);
+    }
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ZpScenario) odd = load(ACCELERATE PARALLELISM "tp_size: 3\n", "", NULL, &error);
+    g_assert_null(odd);
+    g_assert_nonnull(strstr(error->message, "do not divide the world of 16"));
+    g_autoptr(ZpScenario) data = load_well(
+        "distributed_type: MULTI_GPU\nnum_processes: 16\n" PARALLELISM "tp_size: 2\n", "", NULL);
+    g_assert_true(warns(data, "parallelism_config: left out"));
+    g_assert_cmpint(data->job.world.ranks, ==, 16);
+}
+
 /* What is written out is the same job without the file. */
 static void
 test_dump(void)
@@ -286,6 +328,7 @@ main(int argc, char **argv)
     g_test_add_func("/import-titan/groups", test_groups);
     g_test_add_func("/import-titan/own-words", test_own_words);
     g_test_add_func("/import-titan/pipeline", test_pipeline);
+    g_test_add_func("/import-titan/accelerate", test_accelerate);
     g_test_add_func("/import-titan/dump", test_dump);
     g_test_add_func("/import-titan/refusals", test_refusals);
     return g_test_run();
