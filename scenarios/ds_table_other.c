@@ -137,9 +137,12 @@ const ZpDsEntry zp_ds_table_other[ZP_N_DS_KEYS - ZP_DS_OPTIMIZER] = {
         .remark = "not taken over: parallel.pipeline of a scenario models a pipeline under the "
             "runtime ideal",
         .help = "pipeline engine")
-    ROW(TENSOR_PARALLEL, "tensor_parallel", .kind = ZP_DS_ANY,
-        .remark = "autotp_size is not taken over: parallel.tensor of a scenario cuts the model",
+    ROW(TENSOR_PARALLEL, "tensor_parallel", .kind = ZP_DS_BLOCK_FREE,
         .help = "automatic tensor parallelism")
+    ROW(AUTOTP_SIZE, "tensor_parallel.autotp_size", .kind = ZP_DS_COUNT, .unit = "ranks",
+        .fallback = "0", NO_LIMIT,
+        .remark = "not taken over: parallel.tensor of a scenario cuts the model",
+        .help = "tensor parallel ranks in training; 0: off")
     ROW(EXPERT_PARALLEL, "expert_parallel", .kind = ZP_DS_ANY, .remark = "not modelled",
         .help = "automatic expert parallelism")
     /* removed */
