@@ -57,6 +57,15 @@ zp_parallel_pipeline(const ZpParallel *parallel)
     return MAX(1, parallel->pipeline);
 }
 
+/* Ranks that hold the same parameters, data x context, among `gpus`; 0: the cuts do not divide
+ * them. */
+static inline gint32
+zp_parallel_data_ranks(const ZpParallel *parallel, gint32 gpus)
+{
+    gint64 cut = (gint64)zp_parallel_tensor(parallel) * zp_parallel_pipeline(parallel);
+    return gpus % cut == 0 ? (gint32)(gpus / cut) : 0;
+}
+
 /* Sequence parallelism is of tensor parallel ranks: alone it does nothing. */
 static inline gboolean
 zp_parallel_sequence(const ZpParallel *parallel)

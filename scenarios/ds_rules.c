@@ -292,6 +292,21 @@ check_groups(const ZpDsReader *reader, int stage)
                                 "together");
 }
 
+/* Degrees of a model that DeepSpeed cuts; a scenario has its own keys for them. */
+static void
+check_cuts(const ZpDsReader *reader)
+{
+    if (integer(reader, ZP_DS_AUTOTP_SIZE) > 1)
+        zp_ds_internal_say(reader, ZP_IMPORT_WARNING, ZP_DS_AUTOTP_SIZE,
+                           "write parallel.tensor in the scenario",
+                           "left out: it is not taken over");
+    if (integer(reader, ZP_DS_SEQUENCE_PARALLEL_SIZE) > 1)
+        zp_ds_internal_say(reader, ZP_IMPORT_WARNING, ZP_DS_SEQUENCE_PARALLEL_SIZE,
+                           "write parallel.context in the scenario",
+                           "left out: its all-to-alls are not modelled, the nearest key of a "
+                           "scenario is parallel.context");
+}
+
 void
 zp_ds_rules_check(const ZpDsReader *reader)
 {
@@ -309,4 +324,5 @@ zp_ds_rules_check(const ZpDsReader *reader)
     check_offload(reader, stage);
     check_sizes(reader, stage);
     check_groups(reader, stage);
+    check_cuts(reader);
 }

@@ -182,6 +182,7 @@ typedef enum {
     ZP_DS_COMPILE,
     ZP_DS_PIPELINE,
     ZP_DS_TENSOR_PARALLEL,
+    ZP_DS_AUTOTP_SIZE,
     ZP_DS_EXPERT_PARALLEL,
     /* removed */
     ZP_DS_NEBULA,

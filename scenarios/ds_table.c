@@ -36,10 +36,11 @@ const ZpDsEntry zp_ds_table_core[ZP_DS_OPTIMIZER] = {
         .help = "number format in which gradients are reduced; unset: the format of the model")
     ROW(SEQ_PARALLEL_DATA_TYPE, "seq_parallel_comm_data_type", .kind = ZP_DS_CHOICE,
         .fallback = "fp32", .choices = "fp16|bf16|fp32",
-        .remark = "sequence parallelism is not modelled", NULLABLE,
+        .remark = "this sequence parallelism is not modelled", NULLABLE,
         .help = "the same for runs with sequence parallelism")
     ROW(SEQUENCE_PARALLEL_SIZE, "sequence_parallel_size", .kind = ZP_DS_COUNT, .unit = "ranks",
-        .remark = "sequence parallelism is not modelled", .least = 1, NO_LIMIT,
+        .remark = "not taken over: its all-to-alls of heads are not modelled, parallel.context of a "
+            "scenario cuts the sequence and gathers keys and values", .least = 1, NO_LIMIT,
         .help = "ranks that share one sequence; divides the data-parallel world")
     ROW(DISABLE_ALLGATHER, "disable_allgather", BOOLEAN_FALSE,
         .remark = "read and stored, never used by the ZeRO optimizers",

@@ -129,12 +129,20 @@ const ZpDsEntry zp_ds_table_other[ZP_N_DS_KEYS - ZP_DS_OPTIMIZER] = {
         .help = "generation inside training")
     ROW(WEIGHT_QUANTIZATION, "weight_quantization", .kind = ZP_DS_ANY, .remark = "not modelled",
         .help = "quantised inference")
-    ROW(COMPILE, "compile", .kind = ZP_DS_ANY, .remark = "not modelled",
+    ROW(COMPILE, "compile", .kind = ZP_DS_ANY,
+        .remark = "not taken over, the script calls engine.compile(): model.compile of a scenario "
+            "models torch.compile of the blocks",
         .help = "torch.compile and DeepCompile")
-    ROW(PIPELINE, "pipeline", .kind = ZP_DS_ANY, .remark = "not modelled",
+    ROW(PIPELINE, "pipeline", .kind = ZP_DS_ANY,
+        .remark = "not taken over: parallel.pipeline of a scenario models a pipeline under the "
+            "runtime ideal",
         .help = "pipeline engine")
-    ROW(TENSOR_PARALLEL, "tensor_parallel", .kind = ZP_DS_ANY, .remark = "not modelled",
+    ROW(TENSOR_PARALLEL, "tensor_parallel", .kind = ZP_DS_BLOCK_FREE,
         .help = "automatic tensor parallelism")
+    ROW(AUTOTP_SIZE, "tensor_parallel.autotp_size", .kind = ZP_DS_COUNT, .unit = "ranks",
+        .fallback = "0", NO_LIMIT,
+        .remark = "not taken over: parallel.tensor of a scenario cuts the model",
+        .help = "tensor parallel ranks in training; 0: off")
     ROW(EXPERT_PARALLEL, "expert_parallel", .kind = ZP_DS_ANY, .remark = "not modelled",
         .help = "automatic expert parallelism")
     /* removed */

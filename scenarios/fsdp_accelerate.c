@@ -7,6 +7,7 @@
 #define T ZP_DS_EFFECT_TIME
 #define MT (ZP_DS_EFFECT_MEMORY | ZP_DS_EFFECT_TIME)
 #define F "fsdp_config."
+#define MAX_SIZE (1 << 16)
 
 static const char *const launch_keys[] = {
     "compute_environment",
@@ -34,8 +35,10 @@ static const char *const launch_keys[] = {
 };
 
 static const char *const outside_keys[] = {
-    "dynamo_config", "fp8_config", "megatron_lm_config", "parallelism_config", "mpirun_config",
-    "ipex_config",   NULL,
+    "fp8_config",
+    "mpirun_config",
+    "ipex_config",
+    NULL,
 };
 
 static const char *const fsdp_keys[] = {
@@ -60,6 +63,20 @@ static const char *const fsdp_keys[] = {
 
 static const char *const strategies[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "HYBRID_SHARD_ZERO2", NULL,
+};
+
+#define Q "parallelism_config.parallelism_config_"
+
+static const char *const parallel_keys[] = {
+    "parallelism_config_dp_replicate_size",
+    "parallelism_config_dp_shard_size",
+    "parallelism_config_tp_size",
+    "parallelism_config_cp_size",
+    "parallelism_config_cp_comm_strategy",
+    "parallelism_config_cp_backend",
+    "parallelism_config_sp_size",
+    "parallelism_config_sp_backend",
+    NULL,
 };
 
 static gboolean
@@ -192,6 +209,43 @@ read_saving(const ZpFsdpReader *reader)
                            "must be true where fsdp_cpu_ram_efficient_loading is");
 }
 
+static gint64
+read_size(const ZpFsdpReader *reader, const char *path)
+{
+    gint64 size = 0;
+    zp_fsdp_reader_count(reader, &(ZpFsdpField){path, MT, "ranks", NULL, NULL}, 1, &size);
+    if (size <= MAX_SIZE)
+        return size;
+    zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, path, NULL, "no world has that many ranks");
+    return 0;
+}
+
+/* accelerate's ParallelismConfig (parallelism_config.py); its tensor parallelism is transformers'
+ * tp_plan, which leaves norms and residual stream whole; it shards over context ranks too. */
+static void
+read_parallelism(const ZpFsdpReader *reader, gboolean fsdp)
+{
+    ZpFsdpConfig *config = reader->config;
+    gint64 tensor = read_size(reader, Q "tp_size"), context = read_size(reader, Q "cp_size");
+    gint64 copies = read_size(reader, Q "dp_replicate_size");
+    gint64 shard = read_size(reader, Q "dp_shard_size");
+    if (read_size(reader, Q "sp_size") > 1)
+        zp_fsdp_reader_say(reader, ZP_IMPORT_WARNING, Q "sp_size", "write 1",
+                           "left out: this sequence parallelism is not modelled");
+    if (fsdp) {
+        config->parallel.tensor = (gint32)tensor;
+        config->parallel.context = (gint32)context;
+        config->replicate_degree = copies;
+        config->shard_degree = shard;
+    } else if (tensor > 1 || context > 1 || copies > 1 || shard > 1) {
+        zp_fsdp_reader_say(reader, ZP_IMPORT_WARNING, "parallelism_config",
+                           "write distributed_type: FSDP",
+                           "left out: it is taken over with distributed_type FSDP");
+    }
+    zp_fsdp_reader_rest(reader, "parallelism_config", ZP_IMPORT_WARNING, TRUE, parallel_keys,
+                        "accelerate ignores it silently");
+}
+
 static void
 read_fsdp(ZpFsdpReader *reader)
 {
@@ -226,6 +280,13 @@ read_launch(ZpFsdpReader *reader)
     ZpFsdpConfig *config = reader->config;
     zp_fsdp_reader_skip(reader, "", launch_keys, "concerns the launch");
     zp_fsdp_reader_skip(reader, "", outside_keys, "not modelled");
+    static const char *const compiler[] = {"dynamo_config", NULL};
+    zp_fsdp_reader_skip(reader, "", compiler,
+                        "not taken over: model.compile of a scenario models torch.compile of the "
+                        "blocks");
+    static const char *const megatron[] = {"megatron_lm_config", NULL};
+    zp_fsdp_reader_skip(reader, "", megatron,
+                        "not taken over: the keys of [parallel] in a scenario model its degrees");
     zp_fsdp_reader_format(reader, &(ZpFsdpField){"mixed_precision", MT, NULL, "no", NULL},
                           &config->gathered);
     config->stored = ZP_DTYPE_FP32;
@@ -248,6 +309,7 @@ zp_fsdp_accelerate_read(ZpFsdpReader *reader)
                                         "num_machines",
                                         "fsdp_config",
                                         "deepspeed_config",
+                                        "parallelism_config",
                                         "gradient_accumulation_steps",
                                         NULL};
     int type = 2;
@@ -272,6 +334,7 @@ zp_fsdp_accelerate_read(ZpFsdpReader *reader)
     }
     zp_fsdp_reader_rest(reader, "", ZP_IMPORT_ERROR, FALSE, known,
                         "accelerate refuses unknown keys in its configuration");
+    read_parallelism(reader, said && type == 0);
     reader->config->uses_fsdp = said && type == 0;
     reader->config->uses_ddp = said && type == 2;
     if (said && type == 0)

@@ -1,5 +1,7 @@
 #include "scenarios/fsdp_apply.h"
 
+#include "models/parallel.h"
+
 GQuark
 zp_fsdp_apply_error_quark(void)
 {
@@ -65,22 +67,81 @@ stage_of(ZpFsdpSharding strategy)
     g_assert_not_reached();
 }
 
-/* Ranks of one shard group in a world of `ranks`; 0 if they do not divide it. */
-static gint32
-shard_group(const ZpFsdpConfig *config, const ZpJob *job)
+/* The degrees that hold: the file's, else the job's own. */
+static ZpParallel
+parallel_of(const ZpFsdpConfig *config, const ZpJob *job)
 {
-    gint64 ranks = job->world.ranks, group = ranks;
+    const ZpParallel *file = &config->parallel, *own = &job->world.parallel;
+    return (ZpParallel){
+        .tensor = file->tensor > 0 ? file->tensor : own->tensor,
+        .context = file->context > 0 ? file->context : own->context,
+        .pipeline = file->pipeline > 0 ? file->pipeline : own->pipeline,
+        .sequence = file->tensor > 0 ? file->sequence : own->sequence,
+    };
+}
+
+/* Ranks of one shard group among `ranks` that hold the same parameters; 0 if they do not divide
+ * them.  Context parallel ranks are of the group (torchtitan, distributed/parallel_dims.py, mesh
+ * dp_shard_cp). */
+static gint32
+shard_group(const ZpFsdpConfig *config, const ZpJob *job, gint32 ranks)
+{
+    const ZpParallel *parallel = &job->world.parallel;
+    gint64 group = ranks;
     if (config->uses_ddp)
-        return job->world.ranks;
+        return ranks;
     gboolean hybrid =
         config->strategy == ZP_FSDP_HYBRID_SHARD || config->strategy == ZP_FSDP_HYBRID_SHARD_ZERO2;
     if (config->shard_degree > 0)
-        group = config->shard_degree;
+        group = config->shard_degree * zp_parallel_context(parallel);
     else if (config->replicate_degree > 1)
         group = ranks % config->replicate_degree == 0 ? ranks / config->replicate_degree : 0;
     else if (hybrid)
-        group = MIN(ranks, job->network.gpus_per_node);
+        group = MIN(ranks, MAX(1, job->network.gpus_per_node / zp_parallel_tensor(parallel)));
     return group > 0 && ranks % group == 0 ? (gint32)group : 0;
+}
+
+/* World and degrees of the file on a copy of the job. */
+static gboolean
+apply_world(const ZpFsdpConfig *config, ZpJob *job, GError **error)
+{
+    if (config->world > G_MAXINT32)
+        return refuse(error, config, "no world has that many ranks");
+    if (config->world > 0)
+        job->world.ranks = (gint32)config->world;
+    job->world.parallel = parallel_of(config, job);
+    gint32 ranks = zp_parallel_data_ranks(&job->world.parallel, job->world.ranks);
+    if (ranks == 0 || ranks % zp_parallel_context(&job->world.parallel) != 0)
+        return refuse(error, config,
+                      "tensor, context and pipeline parallel ranks do not divide the world");
+    job->world.shard_group = shard_group(config, job, ranks);
+    return job->world.shard_group > 0 ||
+           refuse(error, config, "the shard group does not divide the world");
+}
+
+/* Context parallel ranks share their samples (torchtitan, train.py: the degree of a batch). */
+static gboolean
+apply_batch(const ZpFsdpConfig *config, ZpJob *job, GError **error)
+{
+    if (config->micro_batch > 0)
+        job->training.micro_batch = config->micro_batch;
+    if (config->accumulation > 0)
+        job->training.accumulation = config->accumulation;
+    if (config->sequence > 0)
+        job->training.sequence = config->sequence;
+    if (config->global_batch == 0)
+        return TRUE;
+    const ZpParallel *parallel = &job->world.parallel;
+    gint64 ranks =
+        zp_parallel_data_ranks(parallel, job->world.ranks) / zp_parallel_context(parallel);
+    gint64 pass = 0;
+    if (__builtin_mul_overflow(ranks, job->training.micro_batch, &pass) ||
+        config->global_batch % pass != 0)
+        return refuse(error, config,
+                      "the local batches of all data parallel ranks do not divide the global batch "
+                      "(training.global_batch_size)");
+    job->training.accumulation = config->global_batch / pass;
+    return TRUE;
 }
 
 static void
@@ -125,19 +186,13 @@ zp_fsdp_apply_job(const ZpFsdpConfig *config, ZpFsdp *settings, ZpJob *job, GErr
     g_return_val_if_fail(error == NULL || *error == NULL, FALSE);
     if (!check(config, error))
         return FALSE;
-    if (config->world > G_MAXINT32)
-        return refuse(error, config, "no world has that many ranks");
-    gint32 ranks = config->world > 0 ? (gint32)config->world : job->world.ranks;
     ZpJob trial = *job;
-    trial.world.ranks = ranks;
-    gint32 group = shard_group(config, &trial);
-    if (group == 0)
-        return refuse(error, config, "the shard group does not divide the world");
+    if (!apply_world(config, &trial, error) || !apply_batch(config, &trial, error))
+        return FALSE;
+    *job = trial;
     apply_settings(config, settings);
     apply_precision(config, &job->precision);
     apply_wrap(config, &job->zero);
-    job->world.ranks = ranks;
-    job->world.shard_group = group;
     job->zero.stage = stage_of(config->strategy);
     job->zero.reshard_after_forward = config->reshard_after_forward;
     job->runtime = config->version == 2 ? "fsdp2" : "fsdp1";
@@ -150,11 +205,5 @@ zp_fsdp_apply_job(const ZpFsdpConfig *config, ZpFsdp *settings, ZpJob *job, GErr
                                                         : ZP_CHECKPOINTING_SELECTIVE;
     if (config->checkpoint == ZP_FSDP_CHECKPOINT_OP)
         job->training.selective = ZP_SELECTIVE_EVERY_SECOND_PRODUCT;
-    if (config->micro_batch > 0)
-        job->training.micro_batch = config->micro_batch;
-    if (config->accumulation > 0)
-        job->training.accumulation = config->accumulation;
-    if (config->sequence > 0)
-        job->training.sequence = config->sequence;
     return TRUE;
 }

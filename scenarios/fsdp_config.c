@@ -103,21 +103,45 @@ check_wrap(const ZpFsdpReader *reader)
                        figure);
 }
 
+/* Tensor x context x pipeline parallel ranks that the job will have. */
+static gint64
+model_ranks(const ZpFsdpReader *reader)
+{
+    const ZpParallel *own = &reader->config->parallel, *wins = &reader->context->parallel;
+    gint64 tensor = MAX(1, wins->tensor > 0 ? wins->tensor : own->tensor);
+    gint64 context = MAX(1, wins->context > 0 ? wins->context : own->context);
+    gint64 pipeline = MAX(1, wins->pipeline > 0 ? wins->pipeline : own->pipeline);
+    return tensor * context * pipeline;
+}
+
 static void
 check_world(const ZpFsdpReader *reader)
 {
     const ZpFsdpConfig *config = reader->config;
-    gint64 product = config->replicate_degree * config->shard_degree;
-    gint64 world = config->world ? config->world : reader->context->deepspeed.world;
-    if (config->shard_degree > G_MAXINT32 || config->replicate_degree > G_MAXINT32)
-        zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, "parallelism.data_parallel_shard_degree", NULL,
-                           "no world has that many ranks");
-    else if (config->shard_degree > 0 && world > 0 && world % product != 0)
-        zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, "parallelism.data_parallel_shard_degree",
-                           "write -1",
-                           "%" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
-                           " ranks do not divide the world of %" G_GINT64_FORMAT,
-                           config->replicate_degree, config->shard_degree, world);
+    const char *path = config->source == ZP_FSDP_TORCHTITAN
+                           ? "parallelism.data_parallel_shard_degree"
+                           : "parallelism_config";
+    const ZpFsdpContext *context = reader->context;
+    gint64 copies = MAX(1, config->replicate_degree), shard = MAX(1, config->shard_degree);
+    gint64 model = model_ranks(reader), product = 0;
+    gint64 world = config->world   ? config->world
+                   : context->gpus ? context->gpus
+                                   : context->deepspeed.world;
+    if (__builtin_mul_overflow(copies, shard, &product) ||
+        __builtin_mul_overflow(product, model, &product) || product > G_MAXINT32)
+        zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, path, NULL, "no world has that many ranks");
+    else if (world > 0 && world % product != 0) {
+        g_autofree char *cuts =
+            model > 1
+                ? g_strdup_printf(" x %" G_GINT64_FORMAT " that share a copy of the model", model)
+                : g_strdup("");
+        zp_fsdp_reader_say(
+            reader, ZP_IMPORT_ERROR, path,
+            config->source == ZP_FSDP_TORCHTITAN && config->shard_degree > 1 ? "write -1" : NULL,
+            "%" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
+            "%s ranks do not divide the world of %" G_GINT64_FORMAT,
+            copies, shard, cuts, world);
+    }
 }
 
 static void

@@ -4,8 +4,10 @@
  * training_args.py, torchtitan config and distributed/fsdp.py. */
 #pragma once
 
+#include "models/architecture.h"
 #include "models/dtype.h"
 #include "models/fsdp.h"
+#include "models/job.h"
 #include "scenarios/ds_config.h"
 
 typedef enum {
@@ -44,6 +46,9 @@ typedef struct {
     gint64 world;            /* ranks; 0: not said */
     gint64 shard_degree;     /* ranks of a shard group; 0: not said, -1: all that are left */
     gint64 replicate_degree; /* copies; 0: not said */
+    /* Degrees that the job takes over; 0: not said.  A pipeline only where the context has one. */
+    ZpParallel parallel;
+    gint64 degrees; /* GPUs that all degrees of the file make together; 0: one of them is open */
     ZpFsdpSharding strategy; /* set for version 2 as well */
     gboolean reshard_after_forward;
     ZpFsdpWrap wrap;
@@ -56,8 +61,10 @@ typedef struct {
     ZpFsdpCheckpoint checkpoint;
     gint64 checkpoint_every;                    /* LAYERS: n */
     gint64 micro_batch, accumulation, sequence; /* 0: not said */
-    ZpDsConfig *deepspeed;                      /* of a file that selects DeepSpeed; else NULL */
-    GPtrArray *rows;                            /* ZpImportRow */
+    gint64 global_batch; /* samples of a step, from which accumulation follows; 0: not said */
+    ZpCompile compile;
+    ZpDsConfig *deepspeed; /* of a file that selects DeepSpeed; else NULL */
+    GPtrArray *rows;       /* ZpImportRow */
     ZpImportMessages *messages;
 } ZpFsdpConfig;
 
@@ -67,6 +74,9 @@ typedef struct {
     const char *block_class;          /* class of its blocks */
     gint64 model_elements;
     ZpDsContext deepspeed;
+    gint64 gpus;         /* all of them; 0: deepspeed.world */
+    ZpParallel parallel; /* degrees that win over the file's; 0: the file's */
+    gboolean pipeline;   /* the runtime that will run has pipelines */
 } ZpFsdpContext;
 
 /* Parses the text in the source's syntax.  `context` may be NULL.  Never NULL. */

@@ -70,8 +70,12 @@ static void
 check_fsdp(ZpImportReport *report, ZpFsdpSource source, const char *name, const char *text,
            gsize length, const ZpImportContext *context)
 {
-    ZpFsdpContext inner = {context->model_classes, context->block_class, context->model_elements,
-                           context->deepspeed};
+    ZpFsdpContext inner = {
+        .model_classes = context->model_classes,
+        .block_class = context->block_class,
+        .model_elements = context->model_elements,
+        .deepspeed = context->deepspeed,
+    };
     g_autoptr(ZpFsdpConfig) config = zp_fsdp_config_parse(source, name, text, length, &inner);
     move_rows(report, g_ptr_array_ref(config->rows));
     if (config->deepspeed)

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-#include "scenarios/check_model.h"
+#include "models/parallel.h"
 #include "scenarios/ds_apply.h"
-#include "scenarios/fsdp_apply.h"
 #include "scenarios/import.h"
+#include "scenarios/import_settings_launcher.h"
 #include "scenarios/import_settings_table.h"
 #include "scenarios/scenario_state.h"
 
@@ -18,6 +18,10 @@ typedef struct {
     ZpFsdpConfig *fsdp_config;
     const char *name; /* of the file, in messages */
     int stage;        /* of DeepSpeed, that will run */
+    /* The job that will run, where the scenario's own words win over the file's: its data x context
+     * parallel ranks, and whether it has tensor parallel ones. */
+    gint32 data_ranks;
+    gboolean tensor;
 } Settings;
 
 static void
@@ -32,19 +36,6 @@ static ZpSchemaPlaces
 places_of(Settings *settings)
 {
     return (ZpSchemaPlaces){&settings->job, &settings->deepspeed, &settings->fsdp};
-}
-
-static ZpDsContext
-context_of(const ZpScenario *scenario)
-{
-    return (ZpDsContext){
-        .hidden = scenario->model->hidden,
-        .parameters = scenario->model->n_trainable_elements,
-        .world = scenario->job.world.ranks,
-        .micro_batch = scenario->job.training.micro_batch,
-        .accumulation = scenario->job.training.accumulation,
-        .precision = scenario->job.precision.gathered,
-    };
 }
 
 static gboolean
@@ -64,10 +55,14 @@ report(const ZpImportMessages *messages, GPtrArray *warnings, GError **error)
     return TRUE;
 }
 
-static gboolean
-given(const ZpScenario *scenario, ZpSchemaId id)
+/* The scenario's job as its keys have it: all GPUs, the whole sequence. */
+static ZpJob
+whole_job(const ZpScenario *scenario)
 {
-    return scenario->state->settings[id].given;
+    ZpJob job = scenario->job;
+    job.world.ranks = (gint32)zp_scenario_state_integer(scenario->state, ZP_KEY_RANKS);
+    job.training.sequence = zp_scenario_state_integer(scenario->state, ZP_KEY_SEQUENCE);
+    return job;
 }
 
 /* Does the file say it, or does it follow from what the file says? */
@@ -84,7 +79,8 @@ apply_optimizer(const ZpDsConfig *config, const ZpScenario *scenario, ZpJob *job
                 GPtrArray *warnings)
 {
     const ZpDsValue *type = zp_ds_config_value(config, ZP_DS_OPTIMIZER_TYPE);
-    if (!is_said(config, ZP_DS_OPTIMIZER_TYPE) || given(scenario, ZP_KEY_OPTIMIZER))
+    if (!is_said(config, ZP_DS_OPTIMIZER_TYPE) ||
+        zp_import_settings_given(scenario, ZP_KEY_OPTIMIZER))
         return;
     const ZpOptimizer *optimizer = zp_optimizer_find(type->text);
     if (optimizer != NULL)
@@ -103,7 +99,7 @@ apply_deepspeed(ZpDsConfig *config, const ZpScenario *scenario, Settings *settin
 {
     /* What holds at a stage is asked of the stage that will run. */
     int own = zp_ds_config_stage(config);
-    if (given(scenario, ZP_KEY_STAGE))
+    if (zp_import_settings_given(scenario, ZP_KEY_STAGE))
         config->values[ZP_DS_STAGE].integer = scenario->job.zero.stage;
     settings->stage = zp_ds_config_stage(config);
     if (!zp_ds_apply_job(config, &settings->deepspeed, &settings->job, error))
@@ -119,50 +115,27 @@ apply_deepspeed(ZpDsConfig *config, const ZpScenario *scenario, Settings *settin
     return TRUE;
 }
 
-/* Class names of the model's modules, NULL-terminated; NULL where the model has none. */
-static const char **
-classes_of(const ZpModel *model)
-{
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint m = 0; m < model->modules->len; m++) {
-        const char *name = zp_model_module(model, (gint32)m)->class_name;
-        if (name != NULL && *name != '\0')
-            g_hash_table_add(seen, (gpointer)name);
-    }
-    return g_hash_table_size(seen) > 0 ? (const char **)g_hash_table_get_keys_as_array(seen, NULL)
-                                       : NULL;
-}
-
-static ZpFsdpConfig *
-parse_fsdp(ZpFsdpSource source, const char *name, const char *text, gsize length,
-           const ZpScenario *scenario)
-{
-    g_autofree const char **classes = classes_of(scenario->model);
-    const char *block = zp_check_model_block_class(scenario->model);
-    ZpFsdpContext context = {
-        .model_classes = classes,
-        .block_class = block != NULL && *block != '\0' ? block : NULL,
-        .model_elements = scenario->model->n_elements,
-        .deepspeed = context_of(scenario),
-    };
-    if (!given(scenario, ZP_KEY_RANKS))
-        context.deepspeed.world = 0; /* the file may tell */
-    ZpFsdpConfig *config = zp_fsdp_config_parse(source, name, text, length, &context);
-    if (given(scenario, ZP_KEY_RANKS))
-        config->world = 0;
-    return config;
-}
-
 static gboolean
 apply_fsdp(const ZpScenario *scenario, Settings *settings, GPtrArray *warnings, GError **error)
 {
     ZpFsdpConfig *config = settings->fsdp_config;
     if (!report(config->messages, warnings, error))
         return FALSE;
-    if (config->deepspeed == NULL)
-        return zp_fsdp_apply_job(config, &settings->fsdp, &settings->job, error);
-    if (config->world > 0 && config->world <= G_MAXINT32)
-        settings->job.world.ranks = settings->job.world.shard_group = (gint32)config->world;
+    if (config->deepspeed == NULL) {
+        ZpParallel held = {0};
+        if (!zp_import_settings_apply_launcher(config, scenario, &settings->fsdp, &settings->job,
+                                               &held, error))
+            return FALSE;
+        settings->data_ranks = zp_parallel_data_ranks(&held, settings->job.world.ranks);
+        settings->tensor = held.tensor > 1;
+        return TRUE;
+    }
+    if (config->world > 0 && config->world <= G_MAXINT32) {
+        ZpWorld *world = &settings->job.world;
+        world->ranks = (gint32)config->world;
+        world->shard_group = zp_parallel_data_ranks(&world->parallel, world->ranks);
+        settings->data_ranks = world->shard_group;
+    }
     /* Its messages are among the launcher's. */
     return apply_deepspeed(config->deepspeed, scenario, settings, warnings, error);
 }
@@ -182,13 +155,14 @@ apply_file(const char *path, const ZpScenario *scenario, Settings *settings, GPt
         return FALSE;
     ZpImportKind kind = zp_import_detect(path, text, length);
     if (kind == ZP_IMPORT_DEEPSPEED) {
-        ZpDsContext context = context_of(scenario);
+        ZpDsContext context = zp_import_settings_context(scenario);
         settings->ds_config = zp_ds_config_parse(settings->name, text, length, &context);
         return report(settings->ds_config->messages, warnings, error) &&
                apply_deepspeed(settings->ds_config, scenario, settings, warnings, error);
     }
     if (kind == ZP_IMPORT_ACCELERATE || kind == ZP_IMPORT_TRAINER || kind == ZP_IMPORT_TORCHTITAN) {
-        settings->fsdp_config = parse_fsdp(sources[kind], settings->name, text, length, scenario);
+        settings->fsdp_config = zp_import_settings_parse_launcher(sources[kind], settings->name,
+                                                                  text, length, scenario);
         return apply_fsdp(scenario, settings, warnings, error);
     }
     g_set_error(error, ZP_SCENARIO_ERROR, ZP_SCENARIO_ERROR_CONFLICT,
@@ -278,12 +252,31 @@ add(GArray *list, const Settings *settings, ZpSchemaId id, char *text, int line)
     g_array_append_val(list, setting);
 }
 
-/* Keys that would only restate what the scenario does anyway. */
+/* Keys that would only restate what the scenario does anyway, or of which the file says less than
+ * the key it stands in seems to. */
 static gboolean
-is_idle(const ZpJob *job, ZpSchemaId id)
+is_idle(const Settings *settings, ZpSchemaId id)
 {
-    return (id == ZP_KEY_SHARD_GROUP && job->world.shard_group == job->world.ranks) ||
-           (id == ZP_KEY_RESHARD && job->zero.stage < 3);
+    const ZpJob *job = &settings->job;
+    const ZpFsdpConfig *config = settings->fsdp_config;
+    return (id == ZP_KEY_SHARD_GROUP && job->world.shard_group == settings->data_ranks) ||
+           (id == ZP_KEY_RESHARD && job->zero.stage < 3) ||
+           (id == ZP_KEY_RANKS && config != NULL && config->world == 0) ||
+           (id == ZP_KEY_SEQUENCE_PARALLEL && !settings->tensor) ||
+           (id == ZP_KEY_PIPELINE && config != NULL && config->parallel.pipeline == 0);
+}
+
+/* How the model is built is no part of a job. */
+static gboolean
+add_model(GArray *list, const Settings *settings, ZpSchemaId id, int line)
+{
+    const ZpFsdpConfig *config = settings->fsdp_config;
+    if (id != ZP_KEY_COMPILE)
+        return FALSE;
+    if (config->source == ZP_FSDP_TORCHTITAN && (line > 0 || config->compile != ZP_COMPILE_NONE))
+        add(list, settings, id,
+            zp_schema_print(zp_schema_key(id), &(ZpSchemaValue){.integer = config->compile}), line);
+    return TRUE;
 }
 
 static void
@@ -292,7 +285,8 @@ add_row(GArray *list, Settings *before, Settings *after, const ZpImportSettingsR
     const ZpSchemaKey *key = zp_schema_key(row->id);
     int line = 0;
     gboolean stated = FALSE;
-    if (!find_source(after, row, &line, &stated) || is_idle(&after->job, row->id))
+    if (!find_source(after, row, &line, &stated) || is_idle(after, row->id) ||
+        add_model(list, after, row->id, line))
         return;
     if (row->id == ZP_KEY_RUNTIME) {
         add(list, after, row->id, g_strdup(after->job.runtime), line);
@@ -306,8 +300,19 @@ add_row(GArray *list, Settings *before, Settings *after, const ZpImportSettingsR
         add(list, after, row->id, zp_schema_print(key, &new), line);
 }
 
+/* torchtitan repeats keys and values before its attention (models/attention.py, repeat_kv). */
+static void
+add_attention(GArray *list, const ZpScenario *scenario, const Settings *settings)
+{
+    ZpSchemaValue repeated = {.integer = ZP_ATTENTION_FLASH_REPEATED};
+    if (settings->fsdp_config != NULL && settings->fsdp_config->source == ZP_FSDP_TORCHTITAN &&
+        scenario->state->effective[ZP_KEY_ATTENTION].present)
+        add(list, settings, ZP_KEY_ATTENTION,
+            zp_schema_print(zp_schema_key(ZP_KEY_ATTENTION), &repeated), 0);
+}
+
 static GArray *
-collect(Settings *before, Settings *after)
+collect(const ZpScenario *scenario, Settings *before, Settings *after)
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(ZpImportSetting));
     g_array_set_clear_func(list, clear_setting);
@@ -315,6 +320,7 @@ collect(Settings *before, Settings *after)
     const ZpImportSettingsRow *rows = zp_import_settings_table(&n);
     for (gsize r = 0; r < n; r++)
         add_row(list, before, after, &rows[r]);
+    add_attention(list, scenario, after);
     const ZpDsConfig *deepspeed = deepspeed_of(after);
     if (after->job.optimizer != before->job.optimizer)
         add(list, after, ZP_KEY_OPTIMIZER, g_strdup(after->job.optimizer->name),
@@ -330,12 +336,13 @@ GArray *
 zp_import_settings(const ZpScenario *scenario, const char *path, const char *name,
                    GPtrArray *warnings, GError **error)
 {
-    Settings before = {.job = scenario->job,
+    Settings before = {.job = whole_job(scenario),
                        .deepspeed = *scenario->job.deepspeed,
                        .fsdp = *scenario->job.fsdp,
-                       .name = name};
+                       .name = name,
+                       .data_ranks = scenario->job.world.ranks};
     g_auto(Settings) after = before;
     if (!apply_file(path, scenario, &after, warnings, error))
         return NULL;
-    return collect(&before, &after);
+    return collect(scenario, &before, &after);
 }

@@ -21,6 +21,8 @@
     }
 
 static const ZpImportSettingsRow rows[] = {
+    FSDP(COMPILE, "components", "enable", "compile"),
+
     BOTH(MICRO_BATCH, MICRO_BATCH_SIZE, "per_device_train_batch_size", "local_batch_size",
          "batch_size"),
     FSDP(SEQUENCE, "seq_len"),
@@ -35,8 +37,13 @@ static const ZpImportSettingsRow rows[] = {
     ALWAYS(MASTER, BF16_MASTER, "dtype", FORMATS),
     ALWAYS(MOMENTS, BF16_STATES, "dtype", FORMATS),
 
-    FSDP(RANKS, "num_processes"),
-    FSDP(SHARD_GROUP, SHARDING),
+    FSDP(RANKS, "num_processes", "data_parallel_shard_degree"),
+    FSDP(SHARD_GROUP, "parallelism_config_dp_shard_size", "parallelism_config_dp_replicate_size",
+         SHARDING),
+    FSDP(TENSOR, "tensor_parallel_degree", "parallelism_config_tp_size"),
+    FSDP(SEQUENCE_PARALLEL, "tensor_parallel_degree"),
+    FSDP(CONTEXT, "context_parallel_degree", "parallelism_config_cp_size"),
+    FSDP(PIPELINE, "pipeline_parallel_degree"),
 
     BOTH(RUNTIME, ZERO, "version", "sharding_strategy", "data_parallel_shard_degree", "fsdp"),
     BOTH(STAGE, STAGE, SHARDING),

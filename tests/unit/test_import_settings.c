@@ -170,6 +170,32 @@ test_overruled(void)
     g_assert_true(said);
 }
 
+/* Cuts of the model that are not taken over are said; a size of one is none. */
+static void
+test_cuts(void)
+{
+    static const struct {
+        const char *keys, *words;
+    } cases[] = {
+        {"\"tensor_parallel\": {\"autotp_size\": 2}", ":2: tensor_parallel.autotp_size: left out"},
+        {"\"tensor_parallel\": {\"autotp_size\": 1}", NULL},
+        {"\"sequence_parallel_size\": 4", ":2: sequence_parallel_size: left out"},
+        {"\"sequence_parallel_size\": 1", NULL},
+    };
+    for (gsize c = 0; c < G_N_ELEMENTS(cases); c++) {
+        g_autofree char *json = g_strdup_printf(
+            "{\"train_micro_batch_size_per_gpu\": 1, \"bf16\": {\"enabled\": true},\n"
+            "%s, \"zero_optimization\": {\"stage\": 2}}",
+            cases[c].keys);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ZpScenario) scenario = parse_inline(json, "", NULL, &error);
+        g_assert_no_error(error);
+        g_assert_cmpuint(scenario->warnings->len, ==, cases[c].words != NULL ? 2 : 1);
+        if (cases[c].words != NULL)
+            g_assert_nonnull(strstr(g_ptr_array_index(scenario->warnings, 0), cases[c].words));
+    }
+}
+
 /* A sweep may go over files. */
 static void
 test_axis(void)
@@ -196,6 +222,7 @@ main(int argc, char **argv)
     g_test_add_func("/import-settings/formats", test_formats);
     g_test_add_func("/import-settings/stated", test_stated);
     g_test_add_func("/import-settings/overruled", test_overruled);
+    g_test_add_func("/import-settings/cuts", test_cuts);
     g_test_add_func("/import-settings/axis", test_axis);
     return g_test_run();
 }
