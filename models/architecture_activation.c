@@ -73,13 +73,52 @@ add_kept(ZpModelPolicyBytes *set, const ZpArchitectureTraits *traits, const ZpMo
     selective->kept.bytes_per_token += missing;
 }
 
-/* Descriptions are cleared before they are filled: equal ones are equal bytes. */
+static gboolean
+is_same(const ZpActivationBlock *a, const ZpActivationBlock *b)
+{
+    const ZpActivationBlock *blocks[] = {a, b};
+    gint64 numbers[2][24] = {{0}};
+    for (int i = 0; i < 2; i++) {
+        const ZpActivationBlock *o = blocks[i];
+        const gint64 values[] = {
+            (gint64)o->family,
+            (gint64)o->norm,
+            (gint64)o->attention,
+            (gint64)o->activation,
+            (gint64)o->regime,
+            (gint64)o->policy,
+            (gint64)o->experts,
+            o->softmax_fp32,
+            o->qk_norm,
+            o->soft_cap,
+            o->dropout,
+            o->attention_dropout,
+            o->compiled,
+            o->reentrant,
+            o->tensor_parallel,
+            o->sequence_parallel,
+            o->batch,
+            o->tokens,
+            o->hidden,
+            o->heads,
+            o->kv_heads,
+            o->head_size,
+            o->ffn,
+            o->expert_count,
+        };
+        G_STATIC_ASSERT(sizeof values == sizeof numbers[0]);
+        memcpy(numbers[i], values, sizeof values);
+    }
+    return memcmp(numbers[0], numbers[1], sizeof numbers[0]) == 0 &&
+           a->chosen_experts == b->chosen_experts;
+}
+
 static const ZpActivationParts *
 measure(Builder *builder, const ZpActivationBlock *block)
 {
     for (guint i = 0; i < builder->parts->len; i++) {
         const Measured *measured = &g_array_index(builder->parts, Measured, i);
-        if (memcmp(&measured->block, block, sizeof *block) == 0)
+        if (is_same(&measured->block, block))
             return &measured->parts;
     }
     Measured measured = {.block = *block, .parts = zp_activation_parts(block)};

@@ -73,12 +73,13 @@ set_calibration(ZpScenarioResolve *resolve)
         read_file(resolve, name);
         return;
     }
-    device->calibration = zp_calibration_find(resolve->gpu->name);
+    const char *gpu = resolve->gpu != NULL ? resolve->gpu->name : "a GPU without a name";
+    device->calibration = zp_calibration_find(gpu);
     if (device->calibration == NULL)
         zp_scenario_resolve_warn(resolve, ZP_KEY_CALIBRATION,
                                  "has no effect: no constants were measured on %s; layers are "
                                  "priced by a roofline",
-                                 resolve->gpu->name);
+                                 gpu);
 }
 
 /* By the compute capability that NVIDIA names architectures after. */
