@@ -35,7 +35,9 @@ typedef struct {
     ZpEvidence network, node, measured; /* node: the GPU count */
 } ZpNode;
 
-/* One named entry of memory outside the allocator. */
+/* Kinds of memory outside the allocator. */
+enum { ZP_OVERHEADS = 4 };
+/* One named entry of it. */
 typedef struct {
     const char *name; /* "context", "communicator", "further communicators", "workspace" */
     gint64 bytes;

@@ -129,7 +129,10 @@ typedef struct {
     double memory_efficiency;
     gint64 capacity_bytes;
     gint64 overhead_bytes; /* runtime overhead outside the allocator */
-    double contingency;    /* ratio of the peak kept free */
+    /* Its named parts and their evidence; none where it was stated as a whole. */
+    ZpOverhead overheads[ZP_OVERHEADS];
+    int n_overheads;
+    double contingency; /* ratio of the peak kept free */
     ZpAllocatorMode allocator;
     ZpTime kernel_latency_ps;    /* per kernel on the device */
     double own_link_bytes_per_s; /* what the GPU's links can do, whatever the node gives it; 0: as

@@ -246,11 +246,28 @@ zp_receipt_run_json(const ZpReportRun *run, const ZpRecorder *trace)
     return zp_receipt_finish(json);
 }
 
+static void
+add_overheads(JsonBuilder *json, const ZpDevice *device)
+{
+    zp_receipt_array(json, "overheads");
+    for (int i = 0; i < device->n_overheads; i++) {
+        const ZpOverhead *entry = &device->overheads[i];
+        json_builder_begin_object(json);
+        zp_receipt_text(json, "name", entry->name);
+        zp_receipt_int(json, "bytes", entry->bytes);
+        zp_receipt_text(json, "source", entry->evidence.source);
+        zp_receipt_text(json, "confidence", entry->evidence.confidence);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+}
+
 char *
 zp_receipt_ledger_json(const ZpReportRun *run)
 {
     g_autoptr(JsonBuilder) json = json_builder_new();
     zp_receipt_head(json, run, "zeropeak-ledger/1");
     zp_receipt_ledger(json, run->ledger);
+    add_overheads(json, &run->job->device);
     return zp_receipt_finish(json);
 }

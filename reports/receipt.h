@@ -36,7 +36,9 @@
  * "zeropeak-ledger/1": schema, zeropeak, name, source, inputs, job, then ledger {
  *   rows [{name, class, dtype, bytes_per_element, copies, owners, elements, padding_bytes,
  *   persistent_bytes, evidence}], bound {persistent_bytes, gathered_bytes, prefetched_bytes,
- *   buckets_bytes, ...}, total_bytes, capacity_bytes, headroom_bytes, fits}
+ *   buckets_bytes, ...}, total_bytes, capacity_bytes, headroom_bytes, fits}, then overheads
+ *   [{name, bytes, source, confidence}]: what the runtime overhead is made of, empty where it was
+ *   stated as a whole
  *
  * "zeropeak-validation/1": schema, zeropeak, rows [{id, subset, gpu, family, model, strategy,
  * ranks, micro_batch, cut (ranks that share a replica), measured_ms, simulated_ms, error,

@@ -73,6 +73,32 @@ rows(const ZpLedger *ledger, gboolean color, GString *out)
         wrapped(out, (int)n + 1, g_ptr_array_index(notes, n));
 }
 
+/* What lies outside the allocator, entry by entry; nothing where it was stated as a whole. */
+static void
+overheads(const ZpDevice *device, gboolean color, GString *out)
+{
+    static const char *const titles[] = {
+        "Outside the allocator", "GB", "GiB", "share", "evidence", NULL};
+    if (device->n_overheads == 0)
+        return;
+    g_autoptr(ZpTable) table = zp_table_new("lrrrl", 0);
+    g_autoptr(GPtrArray) notes = g_ptr_array_new();
+    heads(table, titles);
+    for (int i = 0; i < device->n_overheads; i++) {
+        const ZpOverhead *entry = &device->overheads[i];
+        zp_table_row(table);
+        zp_table_cell(table, entry->name);
+        zp_summary_bytes_cells(table, entry->bytes, device->overhead_bytes);
+        g_string_append_printf(zp_table_open_cell(table), "[%d] %s",
+                               (int)note_of(notes, entry->evidence.source),
+                               entry->evidence.confidence);
+    }
+    zp_table_print(table, color, out);
+    for (guint n = 0; n < notes->len; n++)
+        wrapped(out, (int)n + 1, g_ptr_array_index(notes, n));
+    g_string_append(out, "  device.overhead replaces them by a measured value\n\n");
+}
+
 static void
 bound(const ZpLedger *ledger, gboolean color, GString *out)
 {
@@ -100,6 +126,7 @@ zp_summary_ledger(const ZpReportRun *run, gboolean color, GString *out)
     zp_summary_head(run, color, out);
     rows(ledger, color, out);
     g_string_append_c(out, '\n');
+    overheads(&run->job->device, color, out);
     bound(ledger, color, out);
     g_string_append_c(out, '\n');
     if (strcmp(run->job->runtime, "ideal") != 0) {

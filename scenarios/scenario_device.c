@@ -141,12 +141,17 @@ derive_overhead(ZpScenarioResolve *resolve)
     gint64 ranks = zp_scenario_state_integer(resolve->state, ZP_KEY_RANKS);
     gint64 group = zp_scenario_state_integer(resolve->state, ZP_KEY_SHARD_GROUP);
     int n_communicators = ranks == 1 ? 0 : group < ranks ? 2 : 1;
-    ZpOverhead entries[16];
+    ZpDevice *device = &resolve->scenario->job.device;
+    ZpOverhead *entries = device->overheads;
     gsize n = zp_hardware_overheads(hardware(resolve), resolve->gpu, n_communicators, entries,
-                                    G_N_ELEMENTS(entries));
+                                    G_N_ELEMENTS(device->overheads));
     gint64 bytes = 0;
-    for (gsize i = 0; i < n; i++)
+    for (gsize i = 0; i < n; i++) {
         bytes += entries[i].bytes;
+        entries[i].evidence.source = g_intern_string(entries[i].evidence.source);
+        entries[i].evidence.confidence = g_intern_string(entries[i].evidence.confidence);
+    }
+    device->n_overheads = zp_scenario_resolve_given(resolve, ZP_KEY_OVERHEAD) ? 0 : (int)n;
     zp_scenario_resolve_put(resolve, ZP_KEY_OVERHEAD, bytes, resolve->gpu->name);
 }
 

@@ -252,6 +252,25 @@ test_warnings(void)
     g_assert_null(g_ptr_array_index(scenario->warnings, 2));
 }
 
+/* The runtime's overhead has named parts until a measured value replaces them. */
+static void
+test_overheads(void)
+{
+    g_autoptr(ZpScenario) catalogue = scenario_fixture_parse(MODEL, NULL);
+    const ZpDevice *device = &catalogue->job.device;
+    gint64 sum = 0;
+    g_assert_cmpint(device->n_overheads, ==, 3);
+    for (int i = 0; i < device->n_overheads; i++) {
+        g_assert_cmpstr(device->overheads[i].evidence.source, !=, "");
+        sum += device->overheads[i].bytes;
+    }
+    g_assert_cmpint(sum, ==, device->overhead_bytes);
+    const char *sets[] = {"device.overhead=1 GiB", NULL};
+    g_autoptr(ZpScenario) measured = scenario_fixture_parse(MODEL, sets);
+    g_assert_cmpint(measured->job.device.n_overheads, ==, 0);
+    g_assert_cmpint(measured->job.device.overhead_bytes, ==, 1 << 30);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -264,6 +283,7 @@ main(int argc, char **argv)
     g_test_add_func("/scenario/idle-activation-keys", test_idle_activation_keys);
     g_test_add_func("/scenario/activation-keys-shape", test_activation_keys_shape);
     g_test_add_func("/scenario/autocast-of-16-bits", test_autocast_of_16_bits);
+    g_test_add_func("/scenario/overheads", test_overheads);
     g_test_add_func("/scenario/warnings", test_warnings);
     return g_test_run();
 }
