@@ -167,6 +167,8 @@ attention_seconds(const ZpJob *job, const ZpModelLayer *layer, double pairs)
     gboolean causal = (double)layer->flops_per_pair < 0.75 * full;
     double rate = zp_calibration_attention(constants(job), causal, (double)job->training.sequence,
                                            (double)model->head_size);
+    /* Kernels were measured in 16 bits: in wider formats they are bound by the products' speed. */
+    rate = MIN(rate, job->device.flops_per_s * constants(job)->gemm_efficiency);
     if (is_eager(job, layer)) /* two products and the scores in memory */
         return flops / (job->device.flops_per_s * constants(job)->gemm_efficiency * 0.7) +
                EAGER_BYTES_PER_PAIR * (double)model->heads * pairs / memory_rate(job);
