@@ -61,7 +61,10 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ZpPlotRun, zp_plot_run_clear)
 
 /* Memory of a run's device over time: one entry where it changes, thinned out to what a picture
  * can show.  Of each stretch of time the lowest, the highest and the last state stay, so that
- * every peak is there. */
+ * every peak is there.
+ *
+ * Frameworks change memory in the order of the host, which runs far ahead of the device: such a
+ * change stands where the compute stream has done what was launched before it. */
 typedef struct {
     ZpTime time;
     gint64 total_bytes;

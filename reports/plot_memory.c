@@ -60,6 +60,19 @@ peak_label(const ZpPlotRun *run)
     return g_string_free(text, FALSE);
 }
 
+/* The peak stands where its state is drawn. */
+static void
+place_peak(ZpPlotRun *run, const GArray *states)
+{
+    for (guint i = 0; i < states->len; i++) {
+        const ZpPlotState *state = &g_array_index(states, ZpPlotState, i);
+        if (state->total_bytes == run->peak_bytes) {
+            run->peak_ps = state->time;
+            return;
+        }
+    }
+}
+
 gboolean
 zp_plot_memory(ZpStore *store, const ZpPlotRequest *request, GString *script, GError **error)
 {
@@ -69,6 +82,7 @@ zp_plot_memory(ZpStore *store, const ZpPlotRequest *request, GString *script, GE
     g_autoptr(GArray) states = zp_plot_read_timeline(store, request->runs[0], MAX_STATES, error);
     if (states == NULL || !zp_plot_phases(store, request->runs[0], script, error))
         return FALSE;
+    place_peak(&run, states);
     ZpClass classes[ZP_N_CLASSES];
     gsize n = present_classes(states, classes);
     write_classes(script, classes, n);
