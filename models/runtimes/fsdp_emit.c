@@ -190,13 +190,16 @@ zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
         const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
         const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
         gint32 beside = ZP_TAPE_NONE;
-        if (in_storages(emit, layer)) {
-            zp_fsdp_emit_head_forward(emit);
+        gboolean apart = in_storages(emit, layer);
+        if (apart) {
+            zp_fsdp_emit_head_begin(emit, FALSE);
         } else {
             emit->kept[l] = make_of_layer(emit, layer, ZP_ROLE_NONE, bytes->kept_bytes);
             beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->forward_bytes);
         }
         launch_layer(emit, ZP_KIND_FORWARD, layer, forward_flops(emit, layer), 1.0);
+        if (apart)
+            zp_fsdp_emit_head_end(emit, FALSE);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
         communicate(emit, layer, ZP_KIND_FORWARD);
     }
@@ -229,12 +232,15 @@ backward_layer(ZpFsdpEmit *emit, gint32 l)
     const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
     const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
     gint32 beside = ZP_TAPE_NONE;
-    if (in_storages(emit, layer))
-        zp_fsdp_emit_head_backward(emit);
+    gboolean apart = in_storages(emit, layer);
+    if (apart)
+        zp_fsdp_emit_head_begin(emit, TRUE);
     else
         beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
     launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer),
                  zp_model_backward_passes(layer));
+    if (apart)
+        zp_fsdp_emit_head_end(emit, TRUE);
     zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
     communicate(emit, layer, ZP_KIND_BACKWARD);
 }

@@ -104,6 +104,8 @@ void zp_fsdp_emit_begin_backward(ZpFsdpEmit *emit);
 
 /* --- for these: a head whose storages are known one by one (fsdp_emit_head.c) --- */
 void zp_fsdp_emit_head_init(ZpFsdpEmit *emit);
-void zp_fsdp_emit_head_forward(ZpFsdpEmit *emit);
-void zp_fsdp_emit_head_backward(ZpFsdpEmit *emit);
+/* What comes before its kernel in a pass, and what comes after: the kernel runs where most lives.
+ */
+void zp_fsdp_emit_head_begin(ZpFsdpEmit *emit, gboolean backward);
+void zp_fsdp_emit_head_end(ZpFsdpEmit *emit, gboolean backward);
 void zp_fsdp_emit_head_release(ZpFsdpEmit *emit);

@@ -55,25 +55,51 @@ replay(ZpFsdpEmit *emit, guint index)
         zp_fsdp_emit_make(emit, ZP_FSDP_STREAM_DEFAULT, ZP_CLASS_LOGITS, role, bytes, ZP_FSDP_NONE);
 }
 
-void
-zp_fsdp_emit_head_forward(ZpFsdpEmit *emit)
+typedef struct {
+    guint first, worst, end; /* worst: behind the event with which the most lives */
+} Span;
+
+/* The gradient of the weight comes before what dies behind the last of backward's events. */
+static Span
+span_of(const ZpFsdpEmit *emit, gboolean backward)
 {
     const GArray *events = events_of(emit);
-    for (guint i = 0; i < events->len && !event_at(events, i)->backward; i++)
+    const ZpTraining *training = &emit->job->training;
+    Span span = {.end = events->len};
+    while (backward && span.first < events->len && !event_at(events, span.first)->backward)
+        span.first++;
+    while (!backward && span.end > 0 && event_at(events, span.end - 1)->backward)
+        span.end--;
+    while (backward && span.end > span.first && event_at(events, span.end - 1)->frees)
+        span.end--;
+    gint64 live = 0, most = 0;
+    span.worst = span.first;
+    for (guint i = span.first; i < span.end; i++) {
+        const ZpModelEvent *event = event_at(events, i);
+        gint64 bytes =
+            zp_layer_bytes_weigh(&event->bytes, training->micro_batch, training->sequence);
+        live += event->frees ? -bytes : bytes;
+        if (live > most) {
+            most = live;
+            span.worst = i + 1;
+        }
+    }
+    return span;
+}
+
+void
+zp_fsdp_emit_head_begin(ZpFsdpEmit *emit, gboolean backward)
+{
+    Span span = span_of(emit, backward);
+    for (guint i = span.first; i < span.worst; i++)
         replay(emit, i);
 }
 
-/* The gradient of the weight comes before what dies behind the last of these. */
 void
-zp_fsdp_emit_head_backward(ZpFsdpEmit *emit)
+zp_fsdp_emit_head_end(ZpFsdpEmit *emit, gboolean backward)
 {
-    const GArray *events = events_of(emit);
-    guint first = 0, end = events->len;
-    while (first < events->len && !event_at(events, first)->backward)
-        first++;
-    while (end > first && event_at(events, end - 1)->frees)
-        end--;
-    for (guint i = first; i < end; i++)
+    Span span = span_of(emit, backward);
+    for (guint i = span.worst; i < span.end; i++)
         replay(emit, i);
 }
 
