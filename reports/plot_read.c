@@ -120,23 +120,18 @@ changes_in_tape_order(ZpStore *store, gint64 run, gboolean *ordered, GError **er
 {
     g_autoptr(ZpStatement) statement = zp_store_prepare(
         store,
-        "SELECT instruction FROM memory WHERE run = ?1 AND rank = (SELECT min(rank) FROM"
-        " memory WHERE run = ?1) ORDER BY ordinal",
+        "SELECT NOT EXISTS (SELECT 1 FROM (SELECT instruction, lag(instruction) OVER (ORDER BY"
+        " ordinal) AS earlier FROM memory WHERE run = ?1 AND rank = (SELECT min(rank) FROM memory"
+        " WHERE run = ?1)) WHERE instruction < earlier)",
         error);
     if (statement == NULL)
         return FALSE;
     sqlite3_bind_int64(statement, 1, run);
-    gint64 last = G_MININT64;
-    int code;
-    *ordered = TRUE;
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-        gint64 instruction = sqlite3_column_int64(statement, 0);
-        *ordered = *ordered && instruction >= last;
-        last = instruction;
-    }
-    if (code != SQLITE_DONE)
+    int code = sqlite3_step(statement);
+    *ordered = code == SQLITE_ROW && sqlite3_column_int(statement, 0) != 0;
+    if (code != SQLITE_ROW)
         zp_store_fail(store, "read", error);
-    return code == SQLITE_DONE;
+    return code == SQLITE_ROW;
 }
 
 static gboolean
