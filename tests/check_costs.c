@@ -2,8 +2,8 @@
  * published steps beside the null model.  Run from the source folder or name it. */
 #include <stdio.h>
 
-#include "models/cost_layer.h"
-#include "models/validate.h"
+#include "models/prices/layer.h"
+#include "models/published/validate.h"
 #include "tests/cost_fit.h"
 #include "tests/gemm_fit.h"
 

@@ -7,7 +7,7 @@
  * error new" is asked of an old and of the newest version, "ok with world 2, error else" of that
  * world and of another.  Numbers of five digits or more in the "what" column must appear in the
  * report.  Files of a folder without verdicts must be recognised.  Exit code 0: all hold. */
-#include "scenarios/import.h"
+#include "scenarios/imports/import.h"
 
 #include <stdio.h>
 #include <stdlib.h>

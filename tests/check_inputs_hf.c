@@ -7,7 +7,7 @@
  *   check_inputs_hf list FILE...  prints every parameter: name, shape, what it is tied to
  *   check_inputs_hf modules FILE...  prints every module: name, class */
 #include "check_inputs_hf/csv.h"
-#include "scenarios/hf_config.h"
+#include "scenarios/imports/huggingface/config.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/cost.h"
-#include "models/cost_fabric.h"
-#include "models/cost_tables.h"
+#include "models/prices/cost.h"
+#include "models/prices/fabric.h"
+#include "models/prices/tables.h"
 
 enum {
     FIT_RING,

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/cost_layer.h"
+#include "models/prices/layer.h"
 
 typedef struct {
     const char *gpu, *table;

@@ -3,8 +3,8 @@
  * what it shares with the event player is the rules alone. */
 #pragma once
 
-#include "sim/play.h"
-#include "sim/rng.h"
+#include "sim/events/rng.h"
+#include "sim/players/play.h"
 
 #include <string.h>
 

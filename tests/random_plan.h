@@ -2,10 +2,10 @@
  * and there, with frozen and tied parameters.  The same bytes give the same plan. */
 #pragma once
 
-#include "models/runtimes/ddp.h"
-#include "models/runtimes/fsdp1.h"
-#include "models/runtimes/fsdp2.h"
-#include "models/vocabulary.h"
+#include "models/runtimes/ddp/ddp.h"
+#include "models/runtimes/fsdp1/fsdp1.h"
+#include "models/runtimes/fsdp2/fsdp2.h"
+#include "models/words/vocabulary.h"
 
 #define RANDOM_PLAN_MAX_CALLS 12
 

@@ -2,7 +2,7 @@
  * so a seed is a tape. */
 #pragma once
 
-#include "sim/tape.h"
+#include "sim/tape/tape.h"
 
 static const char *const random_classes[] = {"parameter", "gradient", "activation"};
 static const char *const random_phases[] = {"forward", "backward"};

@@ -1,7 +1,7 @@
 /* Tapes short enough to be played with a pencil: streams named a, b, c, one link, one group. */
 #pragma once
 
-#include "sim/player.h"
+#include "sim/players/player.h"
 #include "tests/random_tape.h"
 
 typedef struct {

@@ -1,4 +1,4 @@
-#include "tools/command.h"
+#include "tools/line/command.h"
 
 int
 main(int argc, char **argv)

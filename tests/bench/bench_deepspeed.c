@@ -1,7 +1,7 @@
 /* Compiling and playing one stage-3 step of Llama-2-70B at module granularity. */
 #include <stdio.h>
 
-#include "tests/unit/deepspeed_fixture.h"
+#include "tests/unit/fixtures/deepspeed_fixture.h"
 
 int
 main(void)

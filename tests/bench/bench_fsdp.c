@@ -2,14 +2,14 @@
  * allocator model: best of several, in microseconds. */
 #include <stdio.h>
 
-#include "models/catalog.h"
-#include "models/optimizer.h"
-#include "models/runtimes/ddp.h"
-#include "models/runtimes/fsdp1.h"
-#include "models/runtimes/fsdp2.h"
-#include "models/vocabulary.h"
-#include "sim/allocator.h"
-#include "sim/player.h"
+#include "models/families/catalog.h"
+#include "models/job/optimizer.h"
+#include "models/runtimes/ddp/ddp.h"
+#include "models/runtimes/fsdp1/fsdp1.h"
+#include "models/runtimes/fsdp2/fsdp2.h"
+#include "models/words/vocabulary.h"
+#include "sim/allocator/allocator.h"
+#include "sim/players/player.h"
 
 enum { N_ROUNDS = 30 };
 

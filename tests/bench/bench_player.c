@@ -1,5 +1,5 @@
 /* The event player on a step of 80 units with gathered parameters: one rank, then thousands. */
-#include "sim/player.h"
+#include "sim/players/player.h"
 
 #include <stdio.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 /* The event queue under the hold model: take the earliest, put it back a random time later. */
-#include "sim/queue.h"
+#include "sim/events/queue.h"
 
 #include <stdio.h>
 

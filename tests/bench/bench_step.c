@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include "models/catalog.h"
-#include "models/step.h"
+#include "models/families/catalog.h"
+#include "models/step/step.h"
 
 static ZpJob
 make_job(const ZpModel *model)

@@ -3,7 +3,7 @@
 #include <glib/gstdio.h>
 #include <stdio.h>
 
-#include "reports/store.h"
+#include "reports/store/store.h"
 
 #define N_UNITS 80
 

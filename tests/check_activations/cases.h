@@ -2,7 +2,7 @@
  * (objects with variant, family, dtype, policy, options, dims, measured) or its compact CSV. */
 #pragma once
 
-#include "models/activation.h"
+#include "models/activation/activation.h"
 
 enum {
     CASE_KEPT,

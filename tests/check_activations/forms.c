@@ -1,6 +1,6 @@
 #include "check_activations/forms.h"
 
-#include "models/activation_script.h"
+#include "models/activation/script_internal.h"
 
 enum { SCALAR_BYTES = 4, FIGURES = 3 };
 

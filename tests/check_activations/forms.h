@@ -1,4 +1,5 @@
-/* The forms of a case's bytes (models/activation_script.h) against its measured figures. */
+/* The forms of a case's bytes (models/activation/script_internal.h) against its measured figures.
+ */
 #pragma once
 
 #include "check_activations/cases.h"

@@ -1,6 +1,6 @@
 #include "tests/check_cases/figures.h"
-#include "models/step.h"
-#include "models/vendor_estimate.h"
+#include "models/ledger/vendor_estimate.h"
+#include "models/step/step.h"
 #include "tests/check_cases/case.h"
 #include "tests/check_cases/outcome.h"
 

@@ -15,16 +15,16 @@
  *                                            KIND may be "reduction": what moves gradients
  *   parameters, ranks, accumulation          inputs
  *   max_batch                                largest training.micro_batch that fits
- *   vendor.device, vendor.host, vendor.largest    models/vendor_estimate.h, for the job's stage
- *   LIFE.device, LIFE.host, LIFE.device_after, LIFE.host_after
- *                                            peaks of a rank beside the step, and what stays: LIFE
- * is construction, first_step, save_sharded, save_16_bit, load_sharded (runtime deepspeed)
- *   peak_phase, over_phase, fits, refusal    words: refusal is the error message, or "none"
+ *   vendor.device, vendor.host, vendor.largest    models/ledger/vendor_estimate.h, for the job's
+ * stage LIFE.device, LIFE.host, LIFE.device_after, LIFE.host_after peaks of a rank beside the step,
+ * and what stays: LIFE is construction, first_step, save_sharded, save_16_bit, load_sharded
+ * (runtime deepspeed) peak_phase, over_phase, fits, refusal    words: refusal is the error message,
+ * or "none"
  *
  * Any of them may be asked of the scenario with other settings: "peak(zero.stage=3)". */
 #pragma once
 
-#include "scenarios/scenario.h"
+#include "scenarios/load/scenario.h"
 
 typedef enum { FIGURE_NUMBER, FIGURE_BYTES, FIGURE_TIME, FIGURE_WORD } FigureKind;
 

@@ -1,6 +1,6 @@
 #include "tests/check_cases/outcome.h"
 
-#include "models/runtimes/deepspeed_lifecycle.h"
+#include "models/runtimes/deepspeed/lifecycle.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* One simulated step of a case under some settings, and what can be read off its tape. */
 #pragma once
 
-#include "models/step.h"
-#include "scenarios/scenario.h"
+#include "models/step/step.h"
+#include "scenarios/load/scenario.h"
 
 typedef struct {
     char *refusal; /* the error message; then there is nothing else */
@@ -30,6 +30,6 @@ double outcome_made(const Outcome *outcome, int role);
 /* what: "count", "bytes" or "wire" of a kind of work, or of "reduction". */
 gboolean outcome_traffic(const Outcome *outcome, const char *what, const char *kind, double *value);
 
-/* Peaks of a life beside the step (models/runtimes/deepspeed_lifecycle.h): "device", "host",
+/* Peaks of a life beside the step (models/runtimes/deepspeed/lifecycle.h): "device", "host",
  * "device_after" or "host_after". */
 gboolean outcome_life(const Outcome *outcome, const char *life, const char *what, double *value);

@@ -1,7 +1,7 @@
-/* Published memory figures: what check_memory prints and demands of models/validate_memory.h. */
+/* Published memory figures: what check_memory prints and demands of models/published/memory.h. */
 #pragma once
 
-#include "models/validate_memory.h"
+#include "models/published/memory.h"
 
 void memory_print(const GArray *results);
 /* The statements that the table supports, PASS or not; TRUE when all that are claimed pass. */

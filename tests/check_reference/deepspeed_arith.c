@@ -1,9 +1,9 @@
 #include <string.h>
 
 #include "deepspeed_case.h"
-#include "models/runtimes/deepspeed_flat.h"
-#include "models/runtimes/deepspeed_gathers.h"
-#include "models/vendor_estimate.h"
+#include "models/ledger/vendor_estimate.h"
+#include "models/runtimes/deepspeed/emit/gathers.h"
+#include "models/runtimes/deepspeed/modules/flat.h"
 
 typedef struct {
     gint32 n;

@@ -3,7 +3,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "models/runtimes/deepspeed_internal.h"
+#include "models/runtimes/deepspeed/emit/context.h"
 
 /* Compares and keeps the first divergence only. */
 typedef struct {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "deepspeed_case.h"
-#include "models/runtimes/deepspeed_program.h"
+#include "models/runtimes/deepspeed/stages/program.h"
 
 typedef struct {
     gint32 position; /* instructions of the tape before it */

@@ -4,7 +4,7 @@
 
 #include "deepspeed_run.h"
 #include "deepspeed_snapshot.h"
-#include "models/runtimes/deepspeed_flat.h"
+#include "models/runtimes/deepspeed/modules/flat.h"
 
 /* Collectives */
 

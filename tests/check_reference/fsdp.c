@@ -5,10 +5,10 @@
 #include "check.h"
 #include "fsdp_case.h"
 #include "fsdp_events.h"
-#include "models/runtimes/ddp.h"
-#include "models/runtimes/fsdp1.h"
-#include "models/runtimes/fsdp2.h"
-#include "models/vocabulary.h"
+#include "models/runtimes/ddp/ddp.h"
+#include "models/runtimes/fsdp1/fsdp1.h"
+#include "models/runtimes/fsdp2/fsdp2.h"
+#include "models/words/vocabulary.h"
 
 /* Steps of a tape: the first differs (no optimizer states yet), the last is steady. */
 enum { FIRST_STEP = 0, STEADY_STEP = 3, N_STEPS };

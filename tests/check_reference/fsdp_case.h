@@ -4,7 +4,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "models/runtimes/fsdp_plan.h"
+#include "models/runtimes/fsdp/plan.h"
 
 typedef struct {
     JsonParser *parser;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "models/vocabulary.h"
+#include "models/words/vocabulary.h"
 
 static const char *
 buffer_name(ZpClass class_id, ZpRole role)

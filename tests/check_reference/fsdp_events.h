@@ -4,7 +4,7 @@
 
 #include <json-glib/json-glib.h>
 
-#include "sim/tape.h"
+#include "sim/tape/tape.h"
 
 typedef struct {
     gboolean collective;

@@ -3,6 +3,6 @@
 
 #include <json-glib/json-glib.h>
 
-#include "models/runtimes/fsdp_plan.h"
+#include "models/runtimes/fsdp/plan.h"
 
 void fsdp_policy_read(ZpFsdpPlan *plan, JsonObject *policy, JsonObject *optimizer);

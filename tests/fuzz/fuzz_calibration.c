@@ -2,8 +2,8 @@
  * is read back as the same. */
 #include <stdint.h>
 
-#include "models/cost_calibration.h"
-#include "tests/unit/interned.h"
+#include "models/prices/calibration.h"
+#include "tests/unit/fixtures/interned.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* Any bytes as each kind of FSDP settings, and through the detection of kinds. */
-#include "scenarios/fsdp_config.h"
-#include "scenarios/import.h"
+#include "scenarios/imports/fsdp/config.h"
+#include "scenarios/imports/import.h"
 
 #include <stdint.h>
 

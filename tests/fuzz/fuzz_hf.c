@@ -1,5 +1,5 @@
 /* The reader of model configurations meets anything. */
-#include "scenarios/hf_config.h"
+#include "scenarios/imports/huggingface/config.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* Any bytes through the JSON reader, forgiving and strict. */
-#include "scenarios/json_text.h"
+#include "scenarios/readers/json_text.h"
 
 #include <stdint.h>
 

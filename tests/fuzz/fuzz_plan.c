@@ -1,5 +1,5 @@
 /* Bytes become a plan for PyTorch's runtimes; what they write must be a sound tape that plays. */
-#include "sim/player.h"
+#include "sim/players/player.h"
 #include "tests/random_plan.h"
 
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "scenarios/quantity.h"
+#include "scenarios/language/quantity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "scenarios/sweep.h"
-#include "tests/unit/interned.h"
+#include "scenarios/sweeps/sweep.h"
+#include "tests/unit/fixtures/interned.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* Bytes become a tape and a setting; what the checker lets through both players must play. */
-#include "sim/maxplus.h"
-#include "sim/player.h"
+#include "sim/players/maxplus.h"
+#include "sim/players/player.h"
 #include "tests/random_tape.h"
 
 #include <stdint.h>

@@ -2,9 +2,9 @@
  * the time of its step and for its memory, or says why not. */
 #include <stdint.h>
 
-#include "models/validate.h"
-#include "models/validate_memory_job.h"
-#include "tests/unit/interned.h"
+#include "models/published/memory_job_internal.h"
+#include "models/published/validate.h"
+#include "tests/unit/fixtures/interned.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

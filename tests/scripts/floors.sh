@@ -16,8 +16,8 @@ forbid() { # floor, then the folders it may not include
 forbid sim models/ scenarios/ reports/ tools/ tests/
 forbid models scenarios/ reports/ tools/ tests/
 forbid scenarios reports/ tools/ tests/
-forbid reports scenarios/ tools/ tests/ sim/player.h sim/maxplus.h sim/queue.h
-forbid tools tests/ sim/player.h sim/maxplus.h
+forbid reports scenarios/ tools/ tests/ sim/players/player.h sim/players/maxplus.h sim/events/queue.h
+forbid tools tests/ sim/players/player.h sim/players/maxplus.h
 # What the engine must not be able to spell, and what a library must not do.
 if grep -rniE --include='*.[ch]' 'zero|shard|fsdp|deepspeed' sim | grep -viE 'zero(s|ed|-?byte|-length| time|th|_time)|non-?zero|g_new0|[a-z]+ zero|zero [a-z]+ ' ; then
     echo "sim/ speaks of the layers above"

@@ -1,0 +1,364 @@
+#include "models/families/layer_activation_internal.h"
+
+#include "models/families/forms_internal.h"
+#include "models/families/outer_internal.h"
+#include "models/job/job.h"
+
+#include <string.h>
+
+enum { COPY_BYTES = 2 };
+
+typedef struct {
+    ZpModel *model;
+    const GArray *facts;
+    const ZpArchitectureTraits *traits;
+    gint64 *copied; /* elements of each layer that autocast copies, or NULL */
+    GArray *blocks; /* Known */
+    GArray *parts;  /* Measured */
+} Builder;
+
+typedef struct {
+    ZpActivationBlock block;
+    ZpActivationParts parts;
+} Measured;
+
+/* A block seen before, and what its layers got. */
+typedef struct {
+    ZpBlockLayers layers;
+    gint32 activations[ZP_BLOCK_MAX_LAYERS];
+    ZpBlockRecomputed recomputed[ZP_BLOCK_MAX_LAYERS];
+} Known;
+
+static gint32
+add(Builder *builder, ZpModelActivation *activation, gint32 layer)
+{
+    const ZpArchitectureTraits *traits = builder->traits;
+    zp_forms_cut(activation, traits->context_parallel, traits->widened);
+    gint64 copies = builder->copied ? COPY_BYTES * builder->copied[layer] : 0;
+    for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(activation, set)) != NULL;)
+        for (int p = 0; p < ZP_MODEL_POLICIES; p++)
+            set[p].kept.constant_bytes += copies;
+    return zp_model_add_activation(builder->model, activation);
+}
+
+/* What grows with pairs is dropped after the core's forward and brought back for its backward. */
+static void
+recompute_core(ZpModelPolicyBytes *set)
+{
+    ZpModelPolicyBytes *policy = &set[ZP_CHECKPOINTING_SELECTIVE];
+    *policy = set[ZP_CHECKPOINTING_NONE];
+    gint64 pairs = policy->kept.bytes_per_pair;
+    if (pairs == 0)
+        return;
+    policy->kept.bytes_per_pair = 0;
+    policy->recomputed.bytes_per_pair = pairs;
+    policy->recompute = (ZpModelPeak){
+        .n_forms = 1, .forms = {{.bytes_per_pair = zp_forms_pairs(&policy->forward)}}};
+    for (gint32 f = 0; f < policy->forward.n_forms; f++)
+        policy->forward.forms[f].bytes_per_pair += pairs;
+}
+
+/* Adds to what is kept, where the policy keeps such things, or to what it brings back; of less than
+ * nothing, what is brought back cannot give goes off what is kept. */
+static void
+add_kept(ZpModelPolicyBytes *set, const ZpArchitectureTraits *traits, const ZpModelBytes *bytes)
+{
+    gboolean core = traits->selective == ZP_SELECTIVE_ATTENTION_CORE;
+    zp_forms_add(&set[ZP_CHECKPOINTING_NONE].kept, bytes, 1);
+    zp_forms_add(&set[ZP_CHECKPOINTING_FULL].recomputed, bytes, 1);
+    ZpModelPolicyBytes *selective = &set[ZP_CHECKPOINTING_SELECTIVE];
+    zp_forms_add(core ? &selective->kept : &selective->recomputed, bytes, 1);
+    gint64 missing = MIN(selective->recomputed.bytes_per_token, 0);
+    selective->recomputed.bytes_per_token -= missing;
+    selective->kept.bytes_per_token += missing;
+}
+
+enum { BLOCK_NUMBERS = 25 };
+
+/* All that a description says here, without the padding between its fields. */
+static void
+list_numbers(const ZpActivationBlock *o, gint64 numbers[BLOCK_NUMBERS])
+{
+    const gint64 values[] = {
+        (gint64)o->family,
+        (gint64)o->norm,
+        (gint64)o->attention,
+        (gint64)o->activation,
+        (gint64)o->regime,
+        (gint64)o->policy,
+        (gint64)o->experts,
+        o->softmax_fp32,
+        o->qk_norm,
+        o->soft_cap,
+        o->dropout,
+        o->attention_dropout,
+        o->compiled,
+        o->reentrant,
+        o->tensor_parallel,
+        o->sequence_parallel,
+        o->batch,
+        o->tokens,
+        o->hidden,
+        o->heads,
+        o->kv_heads,
+        o->head_size,
+        o->ffn,
+        o->expert_count,
+        o->chosen_experts,
+    };
+    G_STATIC_ASSERT(G_N_ELEMENTS(values) == BLOCK_NUMBERS);
+    memcpy(numbers, values, sizeof values);
+}
+
+static gboolean
+is_same(const ZpActivationBlock *a, const ZpActivationBlock *b)
+{
+    gint64 of_a[BLOCK_NUMBERS], of_b[BLOCK_NUMBERS];
+    list_numbers(a, of_a);
+    list_numbers(b, of_b);
+    return memcmp(of_a, of_b, sizeof of_a) == 0;
+}
+
+static const ZpActivationParts *
+measure(Builder *builder, const ZpActivationBlock *block)
+{
+    for (guint i = 0; i < builder->parts->len; i++) {
+        const Measured *measured = &g_array_index(builder->parts, Measured, i);
+        if (is_same(&measured->block, block))
+            return &measured->parts;
+    }
+    Measured measured = {.block = *block, .parts = zp_activation_parts(block)};
+    g_array_append_val(builder->parts, measured);
+    return &g_array_index(builder->parts, Measured, builder->parts->len - 1).parts;
+}
+
+/* What the experts of a mixture keep: it grows with the number of chosen ones. */
+static ZpModelBytes
+experts_kept(Builder *builder, const ZpActivationBlock *block, const ZpModelBytes *kept)
+{
+    gint64 k = block->chosen_experts;
+    ZpActivationBlock other = *block;
+    other.chosen_experts = k < block->expert_count ? k + 1 : k - 1;
+    if (other.chosen_experts == 0)
+        return *kept; /* one expert, for all */
+    const ZpActivationParts *parts = measure(builder, &other);
+    ZpModelBytes part = parts->parts[parts->n_parts - 1].policies[ZP_CHECKPOINTING_NONE].kept;
+    zp_forms_add(&part, kept, -1);
+    zp_forms_scale(&part, (double)(k * (other.chosen_experts - k)));
+    return part;
+}
+
+static void
+unbalance(Builder *builder, const ZpActivationBlock *block, ZpModelActivation *activation)
+{
+    const ZpArchitectureTraits *traits = builder->traits;
+    double factor = traits->expert_imbalance;
+    if (factor <= 1.0 || block->family != ZP_BLOCK_MOE)
+        return;
+    ZpModelBytes more =
+        experts_kept(builder, block, &activation->policies[ZP_CHECKPOINTING_NONE].kept);
+    zp_forms_scale(&more, factor - 1.0);
+    for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(activation, set)) != NULL;) {
+        add_kept(set, traits, &more);
+        for (int p = 0; p < ZP_MODEL_POLICIES; p++) {
+            zp_forms_scale_peak(&set[p].forward, factor);
+            zp_forms_scale_peak(&set[p].recompute, factor);
+            zp_forms_scale_peak(&set[p].backward, factor);
+        }
+    }
+}
+
+/* A second attention of a block that has one: its input is no checkpoint. */
+static void
+repeat_inside(ZpModelPolicyBytes *set)
+{
+    ZpModelBytes all = set[ZP_CHECKPOINTING_NONE].kept;
+    ZpModelBytes input = set[ZP_CHECKPOINTING_FULL].kept;
+    for (int p = ZP_CHECKPOINTING_SELECTIVE; p <= ZP_CHECKPOINTING_FULL; p++) {
+        ZpModelPolicyBytes *policy = &set[p];
+        if (policy->recomputed.bytes_per_token == 0)
+            continue; /* all kept but the core */
+        zp_forms_add(&policy->kept, &input, -1);
+        policy->recomputed = all;
+        zp_forms_add(&policy->recomputed, &policy->kept, -1);
+    }
+}
+
+static ZpModelActivation
+activation_of(Builder *builder, const ZpActivationBlock *block, const ZpActivationParts *parts,
+              const ZpBlockLayers *layers, gint32 index)
+{
+    const ZpArchitectureTraits *traits = builder->traits;
+    ZpBlockPart part = zp_block_part(layers, index);
+    gboolean crossed = part == ZP_PART_CROSS && block->family == ZP_BLOCK_T5_DECODER;
+    int place = part == ZP_PART_MLP ? parts->n_parts - 1 : crossed ? 1 : 0;
+    ZpModelActivation activation = parts->parts[place];
+    ZpClosedLayer own = zp_closed_layer(traits, &layers->facts[index]);
+    ZpClosedLayer known = zp_block_closed(block, part, &own);
+    ZpModelBytes difference = {.bytes_per_token = zp_closed_bytes_per_token(traits, &own) -
+                                                  zp_closed_bytes_per_token(traits, &known)};
+    for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(&activation, set)) != NULL;) {
+        if (traits->selective == ZP_SELECTIVE_ATTENTION_CORE)
+            recompute_core(set);
+        if (part == ZP_PART_CROSS && !crossed)
+            repeat_inside(set);
+        if (layers->kinds[index] != ZP_LAYER_OTHER) /* a tower's sizes are all it states */
+            add_kept(set, traits, &difference);
+    }
+    if (part == ZP_PART_MLP)
+        unbalance(builder, block, &activation);
+    return activation;
+}
+
+static void
+build_block(Builder *builder, Known *known)
+{
+    const ZpArchitectureTraits *traits = builder->traits;
+    const ZpBlockLayers *layers = &known->layers;
+    ZpActivationBlock block;
+    gboolean described = zp_block_describe(traits, layers, &block);
+    /* A copy: what is measured moves as more comes. */
+    ZpActivationParts parts = {0};
+    if (described)
+        parts = *measure(builder, &block);
+    for (gint32 l = 0; l < layers->n_layers; l++) {
+        ZpBlockPart part = zp_block_part(layers, l);
+        known->activations[l] = ZP_MODEL_NONE;
+        known->recomputed[l] = described
+                                   ? zp_block_recomputed(traits, &block, part)
+                                   : (ZpBlockRecomputed){.products = 1, .of = 1, .core = TRUE};
+        if (described && part == ZP_PART_OTHER)
+            continue; /* a tower's block module, where the tower's own layer is elsewhere */
+        ZpModelActivation activation =
+            described ? activation_of(builder, &block, &parts, layers, l)
+                      : zp_closed_activation(traits, &layers->facts[l], l == 0);
+        known->activations[l] = add(builder, &activation, layers->first + l);
+    }
+}
+
+static gboolean
+alike(const ZpBlockLayers *a, const ZpBlockLayers *b)
+{
+    gsize n = (gsize)a->n_layers;
+    return a->n_layers == b->n_layers && memcmp(a->kinds, b->kinds, n * sizeof a->kinds[0]) == 0 &&
+           memcmp(a->facts, b->facts, n * sizeof a->facts[0]) == 0;
+}
+
+static const Known *
+find_block(Builder *builder, const ZpBlockLayers *layers)
+{
+    for (guint i = builder->blocks->len; i > 0; i--) {
+        const Known *known = &g_array_index(builder->blocks, Known, i - 1);
+        if (alike(&known->layers, layers))
+            return known;
+    }
+    Known made = {.layers = *layers};
+    build_block(builder, &made);
+    g_array_append_val(builder->blocks, made);
+    return &g_array_index(builder->blocks, Known, builder->blocks->len - 1);
+}
+
+static ZpTreeLayer
+facts_of(const Builder *builder, gint32 layer)
+{
+    ZpTreeLayer facts = g_array_index(builder->facts, ZpTreeLayer, layer);
+    if (facts.residual_width == 0)
+        facts.residual_width = builder->model->hidden;
+    return facts;
+}
+
+/* Attaches the block that begins at `first`; returns where the next one begins. */
+static gint32
+attach_block(Builder *builder, gint32 first)
+{
+    gint32 n = (gint32)builder->model->layers->len;
+    gint32 block = zp_model_layer(builder->model, first)->block;
+    ZpBlockLayers layers = {.first = first};
+    gint32 end = first;
+    for (; end < n && zp_model_layer(builder->model, end)->block == block; end++) {
+        g_assert(layers.n_layers < ZP_BLOCK_MAX_LAYERS);
+        layers.kinds[layers.n_layers] = zp_model_layer(builder->model, end)->kind;
+        layers.facts[layers.n_layers++] = facts_of(builder, end);
+    }
+    const Known *known = find_block(builder, &layers);
+    for (gint32 l = 0; l < layers.n_layers; l++) {
+        ZpModelLayer *layer = &g_array_index(builder->model->layers, ZpModelLayer, first + l);
+        const ZpBlockRecomputed *share = &known->recomputed[l];
+        layer->activation = known->activations[l];
+        layer->selective_flops_per_token =
+            (gint64)((__int128)layer->flops_per_token * share->products / share->of);
+        layer->selective_flops_per_pair = share->core ? layer->flops_per_pair : 0;
+        layer->selective_last = share->last;
+    }
+    return end;
+}
+
+static void
+attach_outer(Builder *builder, gint32 index)
+{
+    const ZpArchitectureTraits *traits = builder->traits;
+    ZpModelLayer *layer = &g_array_index(builder->model->layers, ZpModelLayer, index);
+    ZpTreeLayer facts = facts_of(builder, index);
+    ZpModelActivation activation;
+    switch (layer->kind) {
+    case ZP_LAYER_EMBEDDING:
+        activation = zp_outer_embedding(traits, &facts);
+        break;
+    case ZP_LAYER_NORM:
+        activation = zp_outer_norm(traits, &facts);
+        break;
+    case ZP_LAYER_HEAD:
+        if (!zp_outer_head(traits, &facts, builder->model, &activation))
+            return;
+        break;
+    case ZP_LAYER_ATTENTION:
+    case ZP_LAYER_MLP:
+    case ZP_LAYER_OTHER:
+    default:
+        activation = zp_outer_projection(traits, &facts);
+        break;
+    }
+    layer->activation = add(builder, &activation, index);
+}
+
+/* Parameters of modules that own a matrix, tables left out. */
+static gint64 *
+count_copies(const ZpModel *model, const GArray *facts)
+{
+    gint64 *copied = g_new0(gint64, model->layers->len);
+    for (guint i = 0; i < model->parameters->len; i++) {
+        const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)i);
+        if (parameter->layer == ZP_MODEL_NONE)
+            continue;
+        const ZpModelModule *owner = zp_model_module(model, parameter->module);
+        gboolean multiplied = FALSE;
+        for (gint32 p = 0; p < owner->n_parameters; p++)
+            multiplied |= zp_model_parameter(model, owner->first_parameter + p)->n_dims > 1;
+        if (multiplied)
+            copied[parameter->layer] += parameter->elements;
+    }
+    for (guint l = 0; l < model->layers->len; l++) {
+        copied[l] -= g_array_index(facts, ZpTreeLayer, l).table_elements;
+        if (zp_model_layer(model, (gint32)l)->kind == ZP_LAYER_EMBEDDING)
+            copied[l] = 0;
+    }
+    return copied;
+}
+
+void
+zp_architecture_attach_activations(ZpModel *model, const GArray *facts,
+                                   const ZpArchitectureTraits *traits)
+{
+    g_autofree gint64 *copied = traits->regime == ZP_REGIME_AMP ? count_copies(model, facts) : NULL;
+    g_autoptr(GArray) blocks = g_array_new(FALSE, FALSE, sizeof(Known));
+    g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Measured));
+    Builder builder = {model, facts, traits, copied, blocks, parts};
+    for (gint32 l = 0; l < (gint32)model->layers->len;) {
+        if (zp_model_layer(model, l)->block != ZP_MODEL_NONE) {
+            l = attach_block(&builder, l);
+        } else {
+            attach_outer(&builder, l);
+            l++;
+        }
+    }
+}

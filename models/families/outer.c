@@ -1,0 +1,109 @@
+#include "models/families/outer_internal.h"
+
+enum { ID_BYTES = 8, STATISTIC_BYTES = 4 };
+
+static ZpModelPeak
+peak_of(ZpModelBytes form)
+{
+    return (ZpModelPeak){.n_forms = 1, .forms = {form}};
+}
+
+static ZpModelActivation
+same_always(const ZpModelPolicyBytes *policy)
+{
+    ZpModelActivation activation = {0};
+    for (int p = 0; p < ZP_MODEL_POLICIES; p++)
+        activation.policies[p] = *policy;
+    return activation;
+}
+
+ZpModelActivation
+zp_outer_embedding(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts)
+{
+    gint64 width = facts->residual_width, stream = traits->residual_bytes * width;
+    gint64 ways = zp_architecture_stream_ways(traits);
+    gboolean normed = facts->norms_width > 0;
+    gint64 beside = traits->positions || traits->token_types || traits->scaled_embedding ||
+                            traits->embedding_dropout || normed
+                        ? stream
+                        : 0;
+    gint64 kept = traits->embedding_dropout ? width : 0;
+    if (normed)
+        kept += stream + 2L * STATISTIC_BYTES;
+    ZpModelBytes live = {.bytes_per_token = stream + beside,
+                         .bytes_per_position = traits->positions ? stream : 0};
+    ZpModelPolicyBytes policy = {
+        .kept = {.bytes_per_token = ID_BYTES + (kept + ways - 1) / ways},
+        .forward = peak_of(live),
+        .backward = peak_of(live),
+    };
+    return same_always(&policy);
+}
+
+/* The norm that ends a stack of blocks reads no sizes of theirs but the stream's width. */
+ZpModelActivation
+zp_outer_norm(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts)
+{
+    ZpActivationBlock block = {
+        .family = traits->t5           ? ZP_BLOCK_T5_ENCODER
+                  : traits->layer_norm ? ZP_BLOCK_GPT2
+                                       : ZP_BLOCK_LLAMA,
+        .norm = traits->norm,
+        .regime = traits->regime,
+        .tensor_parallel = traits->tensor_parallel,
+        .sequence_parallel = traits->sequence_parallel,
+        .batch = 2,
+        .tokens = traits->tensor_parallel,
+        .hidden = facts->norms_width,
+        .heads = traits->tensor_parallel,
+        .kv_heads = traits->tensor_parallel,
+        .head_size = 2,
+        .ffn = traits->tensor_parallel,
+    };
+    return zp_activation_norm_part(&block);
+}
+
+ZpModelActivation
+zp_outer_projection(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts)
+{
+    gint64 stream = traits->residual_bytes * facts->residual_width;
+    ZpModelBytes once = {.bytes_per_token = stream}, twice = {.bytes_per_token = 2 * stream};
+    ZpModelPolicyBytes policy = {
+        .kept = once, .forward = peak_of(once), .backward = peak_of(twice)};
+    return same_always(&policy);
+}
+
+static int
+count_heads(const ZpModel *model)
+{
+    int heads = 0;
+    for (guint l = 0; l < model->layers->len; l++)
+        heads += zp_model_layer(model, (gint32)l)->kind == ZP_LAYER_HEAD;
+    return heads;
+}
+
+gboolean
+zp_outer_head(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpModel *model,
+              ZpModelActivation *activation)
+{
+    gint64 ways = traits->tensor_parallel;
+    if (facts->matrix_elements == 0 || traits->vocabulary == 0)
+        return FALSE;
+    ZpActivationLoss loss = {
+        .kind = traits->loss,
+        .regime = traits->regime,
+        .soft_cap = traits->logit_cap,
+        .compiled = traits->compiled_loss,
+        .chunks = traits->loss_chunks,
+        .batch = 2,
+        .tokens = 2L * traits->loss_chunks,
+        .hidden = MAX(facts->matrix_elements / traits->vocabulary, 1),
+        .vocabulary = (traits->vocabulary + ways - 1) / ways,
+    };
+    *activation = zp_activation_loss_part(&loss);
+    gboolean stated = count_heads(model) == 1 && traits->regime != ZP_REGIME_AMP &&
+                      traits->context_parallel == 1 && traits->widened == 1;
+    for (int one = 0; stated && one <= 1; one++)
+        zp_activation_loss_events(&loss, one, zp_model_head_events(model, one));
+    return TRUE;
+}

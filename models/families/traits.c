@@ -1,0 +1,138 @@
+#include "models/families/traits_internal.h"
+
+/* Values of the symbol `act`. */
+enum { ACT_UNKNOWN, ACT_SILU, ACT_GELU, ACT_WRITTEN_OUT, ACT_RELU };
+
+enum { DEFAULT_CHUNKS = 8 };
+
+static gboolean
+holds(const ZpSymbols *symbols, const char *name)
+{
+    return zp_symbols_get(symbols, name) != 0;
+}
+
+static gboolean
+chosen(ZpTrait trait, gboolean by_default)
+{
+    return trait == ZP_TRAIT_DEFAULT ? by_default : trait == ZP_TRAIT_YES;
+}
+
+static ZpBlockActivation
+activation_of(const ZpSymbols *symbols, gboolean gated)
+{
+    switch (zp_symbols_get(symbols, "act")) {
+    case ACT_SILU:
+        return ZP_BLOCK_SILU;
+    case ACT_GELU:
+        return ZP_BLOCK_GELU;
+    case ACT_WRITTEN_OUT:
+        return ZP_BLOCK_GELU_WRITTEN_OUT;
+    case ACT_RELU:
+        return ZP_BLOCK_RELU;
+    default:
+        return gated ? ZP_BLOCK_SILU : ZP_BLOCK_GELU;
+    }
+}
+
+static ZpBlockAttention
+attention_of(const ZpSymbols *symbols, ZpAttentionImpl wanted)
+{
+    switch (wanted) {
+    case ZP_ATTENTION_EAGER:
+        return ZP_BLOCK_EAGER;
+    case ZP_ATTENTION_FLASH_REPEATED:
+        return ZP_BLOCK_FLASH_REPEATED;
+    case ZP_ATTENTION_EFFICIENT:
+        return ZP_BLOCK_EFFICIENT;
+    case ZP_ATTENTION_CUDNN:
+        return ZP_BLOCK_CUDNN;
+    case ZP_ATTENTION_DEFAULT:
+        return holds(symbols, "eager_attention") ? ZP_BLOCK_EAGER : ZP_BLOCK_FLASH;
+    case ZP_ATTENTION_FLASH:
+        break;
+    }
+    return ZP_BLOCK_FLASH;
+}
+
+static void
+set_formats(ZpArchitectureTraits *traits, const ZpArchitectureOptions *options)
+{
+    int bits = zp_dtype_bits(options->compute);
+    gboolean wide = bits > 16 && !options->autocast;
+    traits->regime = options->autocast ? ZP_REGIME_AMP : wide ? ZP_REGIME_FP32 : ZP_REGIME_BF16;
+    traits->number_bytes = wide ? 4 : 2; /* narrower formats are for matrix operands */
+    traits->residual_bytes = wide || options->autocast ? 4 : 2;
+    traits->widened = wide && bits > 32 ? 2 : 1;
+}
+
+static void
+set_cuts(ZpArchitectureTraits *traits, const ZpArchitectureOptions *options)
+{
+    traits->tensor_parallel = MAX(options->tensor_parallel, 1);
+    traits->context_parallel = MAX(options->context_parallel, 1);
+    traits->sequence_parallel = options->sequence_parallel && traits->tensor_parallel > 1;
+    traits->expert_imbalance = MAX(options->expert_imbalance, 1.0);
+}
+
+static void
+set_loss(ZpArchitectureTraits *traits, const ZpSymbols *symbols,
+         const ZpArchitectureOptions *options)
+{
+    ZpLossKind own = holds(symbols, "raw_loss") ? ZP_LOSS_RAW : ZP_LOSS_FLOAT;
+    traits->loss = options->loss > 0 ? (ZpLossKind)(options->loss - 1) : own;
+    traits->loss_chunks = options->loss_chunks > 0 ? options->loss_chunks : DEFAULT_CHUNKS;
+    traits->logit_cap = holds(symbols, "logit_cap");
+    traits->vocabulary = zp_symbols_get(symbols, "V");
+}
+
+/* Norms of RMS; those of weight 1 + w have no fused kernel of their own shape. */
+static ZpBlockNorm
+norm_of(const ZpSymbols *symbols, ZpTrait fused)
+{
+    if (chosen(fused, FALSE))
+        return ZP_NORM_FUSED;
+    return holds(symbols, "scale_plus_one") ? ZP_NORM_PLUS_ONE : ZP_NORM_EAGER;
+}
+
+ZpArchitectureTraits
+zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *options)
+{
+    gint64 norms = zp_symbols_get(symbols, "norms");
+    gboolean gated = holds(symbols, "gated"), t5 = holds(symbols, "t5");
+    gboolean dropout = chosen(options->dropout, holds(symbols, "dropout"));
+    gboolean compiled = options->compile != ZP_COMPILE_NONE;
+    ZpArchitectureTraits traits = {
+        .layer_norm = holds(symbols, "ln"),
+        .norm = norm_of(symbols, compiled ? ZP_TRAIT_YES : options->fused_norms),
+        .compiled = compiled,
+        .compiled_loss = options->compile == ZP_COMPILE_BLOCKS_AND_LOSS,
+        .norms = norms > 0 ? norms : 2,
+        .attention = t5 ? ZP_BLOCK_EAGER : attention_of(symbols, options->attention),
+        .softmax_fp32 = !holds(symbols, "native_softmax"),
+        .soft_cap = holds(symbols, "soft_cap"),
+        .qk_norm = holds(symbols, "qk_norm"),
+        .causal = options->causal,
+        .rotary = !holds(symbols, "positions"),
+        .fused_rotary = compiled || options->fused_rotary,
+        .gated = gated,
+        .parallel =
+            zp_symbols_is_set(symbols, "parallel") ? holds(symbols, "parallel") : norms == 1,
+        .post_norm = holds(symbols, "post_norm"),
+        .t5 = t5,
+        .dropout = dropout,
+        .attention_dropout =
+            chosen(options->attention_dropout, holds(symbols, "attention_dropout")),
+        .embedding_dropout = dropout && holds(symbols, "embedding_dropout"),
+        .activation = activation_of(symbols, gated),
+        .experts = chosen(options->grouped_experts, TRUE) ? ZP_EXPERTS_GROUPED : ZP_EXPERTS_LOOP,
+        .positions = holds(symbols, "positions"),
+        .token_types = holds(symbols, "types"),
+        .scaled_embedding = holds(symbols, "scaled_embedding"),
+        .selective = options->selective,
+        .reentrant = options->reentrant,
+    };
+    set_formats(&traits, options);
+    set_cuts(&traits, options);
+    set_loss(&traits, symbols, options);
+    return traits;
+}

@@ -1,0 +1,43 @@
+/* How a model's layers are computed: the options of a build, and where they leave it to the family,
+ * the family's symbols (models/catalog/families.txt). */
+#pragma once
+
+#include "models/families/architecture.h"
+#include "models/families/trees/expression.h"
+
+typedef struct {
+    ZpBlockRegime regime;
+    /* Of what products make, of the residual stream. */
+    gint64 number_bytes, residual_bytes;
+    gint64 widened; /* sizes times this: 2 for fp64, which the operators' rules do not name */
+    gboolean layer_norm;
+    ZpBlockNorm norm; /* of RMS norms; ZP_NORM_PLUS_ONE: two or four in a block */
+    gint64 norms;     /* in a block */
+    ZpBlockAttention attention;
+    gboolean compiled, compiled_loss;
+    gboolean softmax_fp32, soft_cap, qk_norm;
+    gboolean causal, rotary, fused_rotary, gated, parallel, post_norm, t5;
+    gboolean dropout, attention_dropout, embedding_dropout;
+    ZpBlockActivation activation;
+    ZpBlockExperts experts;
+    gboolean positions, token_types, scaled_embedding; /* added to or multiplied with a lookup */
+    gint64 vocabulary;
+    ZpLossKind loss;
+    int loss_chunks;
+    gboolean logit_cap;
+    ZpSelective selective;
+    gboolean reentrant;
+    gint64 tensor_parallel, context_parallel; /* at least 1 */
+    gboolean sequence_parallel;
+    double expert_imbalance; /* at least 1 */
+} ZpArchitectureTraits;
+
+ZpArchitectureTraits zp_architecture_traits(const ZpSymbols *symbols,
+                                            const ZpArchitectureOptions *options);
+
+/* Tokens that a rank's norms and residual stream hold are divided by this. */
+static inline gint64
+zp_architecture_stream_ways(const ZpArchitectureTraits *traits)
+{
+    return traits->sequence_parallel ? traits->tensor_parallel : 1;
+}

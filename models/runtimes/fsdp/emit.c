@@ -1,0 +1,287 @@
+#include "models/runtimes/fsdp/emit.h"
+
+#include "models/parallel/parallel.h"
+#include "models/prices/layer.h"
+
+void
+zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
+{
+    *emit = (ZpFsdpEmit){.plan = plan, .job = job, .tape = tape};
+    zp_communicators_init(&emit->communicators, plan->settings.separate_reduce_scatter);
+    zp_tape_add_link(tape, "scale-up");
+    zp_tape_add_link(tape, "network");
+    zp_tape_add_link(tape, "host");
+    zp_tape_add_group(tape, plan->shard, 1);
+    zp_tape_add_group(tape, plan->replicate, plan->shard);
+    gint32 post_forward = 1;
+    for (guint u = 0; u < plan->units->len; u++) {
+        const ZpFsdpUnit *unit = zp_fsdp_plan_unit(plan, (gint32)u);
+        zp_tape_add_unit(tape, unit->name);
+        post_forward = MAX(post_forward, unit->reshard_after_forward);
+    }
+    zp_tape_add_group(tape, post_forward, 1);
+    gsize n_layers = job ? job->model->layers->len : 0;
+    emit->kept = g_new(gint32, 2 * n_layers + 1);
+    for (gsize i = 0; i < 2 * n_layers; i++)
+        emit->kept[i] = ZP_TAPE_NONE;
+    emit->recomputed = emit->kept + n_layers;
+    emit->region_done = g_new0(gboolean, plan->regions->len + 1);
+    if (job) {
+        zp_layer_bytes_init(&emit->bytes, job);
+        zp_fsdp_emit_head_init(emit);
+        emit->tokens = job->training.micro_batch * job->training.sequence;
+        emit->pairs = emit->tokens * job->training.sequence;
+    }
+}
+
+void
+zp_fsdp_emit_clear(ZpFsdpEmit *emit)
+{
+    zp_layer_bytes_clear(&emit->bytes);
+    g_free(emit->kept);
+    g_free(emit->head_storages);
+    g_free(emit->region_done);
+}
+
+gint32
+zp_fsdp_emit_make_host(ZpFsdpEmit *emit, ZpClass class_id, ZpRole role, gint64 bytes,
+                       gboolean pinned)
+{
+    if (bytes == 0)
+        return ZP_TAPE_NONE;
+    gint32 buffer = zp_tape_add_buffer(emit->tape, (guint8)class_id, (guint8)role, bytes);
+    emit->tape->buffers[buffer].space = ZP_TAPE_SPACE_HOST;
+    emit->tape->buffers[buffer].pinned = pinned != FALSE;
+    zp_tape_alloc(emit->tape, ZP_TAPE_CLOCK_HOST, ZP_FSDP_STREAM_DEFAULT, buffer);
+    return buffer;
+}
+
+static gint32
+add_kernel(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops, const char *rule)
+{
+    ZpTapeWork work = {
+        .solo_ps = duration_ps,
+        .flops = flops,
+        .kind = (gint16)kind,
+        .link = ZP_TAPE_NONE,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_COMPUTE,
+        .rule = zp_fsdp_emit_rule(emit, rule),
+        .label = ZP_TAPE_NONE,
+    };
+    return zp_tape_add_work(emit->tape, &work);
+}
+
+gint32
+zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes)
+{
+    ZpTime duration = emit->job ? zp_cost_kernel(&emit->job->device, 0.0, (double)moved_bytes) : 0;
+    return add_kernel(emit, ZP_KIND_MEMORY, duration, 0.0, ZP_COST_ROOFLINE);
+}
+
+gint32
+zp_fsdp_emit_collective_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes, gint8 group)
+{
+    const ZpTapeGroup *ranks = &emit->tape->groups[group];
+    if (bytes == 0)
+        return ZP_TAPE_NONE;
+    ZpTapeWork work = {
+        .bytes = bytes,
+        .kind = (gint16)kind,
+        .link = ZP_TAPE_NONE,
+        .group = group,
+        .category = ZP_TAPE_COMMUNICATION,
+        .label = ZP_TAPE_NONE,
+    };
+    if (emit->job) {
+        ZpCost cost =
+            zp_cost_collective(&emit->job->network, kind, bytes, ranks->size, ranks->stride);
+        work.fixed_ps = cost.fixed_ps;
+        work.solo_ps = cost.solo_ps;
+        work.wire_bytes = cost.wire_bytes;
+        work.link = (gint8)cost.link;
+        work.rule = zp_fsdp_emit_rule(emit, cost.rule);
+    }
+    return zp_tape_add_work(emit->tape, &work);
+}
+
+gint32
+zp_fsdp_emit_transfer_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes)
+{
+    ZpTapeWork work = {
+        .bytes = bytes,
+        .kind = (gint16)kind,
+        .link = ZP_TAPE_NONE,
+        .group = ZP_TAPE_NONE,
+        .category = ZP_TAPE_COPY,
+        .label = ZP_TAPE_NONE,
+    };
+    if (emit->job) {
+        ZpCost cost = zp_cost_transfer(&emit->job->network, kind, bytes);
+        work.fixed_ps = cost.fixed_ps;
+        work.solo_ps = cost.solo_ps;
+        work.wire_bytes = cost.wire_bytes;
+        work.link = (gint8)cost.link;
+        work.rule = zp_fsdp_emit_rule(emit, cost.rule);
+    }
+    return zp_tape_add_work(emit->tape, &work);
+}
+
+void
+zp_fsdp_emit_wait_stream(ZpFsdpEmit *emit, int stream, int other)
+{
+    gint32 event = zp_tape_record(emit->tape, (guint8)other);
+    zp_tape_wait(emit->tape, (guint8)stream, event);
+}
+
+static double
+forward_flops(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
+{
+    return (double)layer->flops_per_token * (double)emit->tokens +
+           (double)layer->flops_per_pair * (double)emit->pairs;
+}
+
+/* `passes` forward-equivalents of a layer: 1 forward, 2 backward. */
+static void
+launch_layer(ZpFsdpEmit *emit, ZpKind kind, const ZpModelLayer *layer, double flops, double passes)
+{
+    const char *rule = zp_cost_layer_rule(emit->job);
+    if (emit->job->device.calibration != NULL) {
+        ZpTime priced = zp_cost_layer(emit->job, layer, kind);
+        zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT,
+                       add_kernel(emit, kind, priced, passes * flops, rule));
+        return;
+    }
+    int bytes = zp_fsdp_plan_compute_bytes(emit->plan);
+    double weights = (double)((layer->elements + layer->tied_elements) * bytes);
+    double traffic = (double)layer->traffic_bytes_per_token * (double)emit->tokens + weights;
+    if (layer->kind == ZP_LAYER_EMBEDDING)
+        traffic -= weights; /* a look-up touches the rows of its tokens alone */
+    ZpTime duration = zp_cost_kernel(&emit->job->device, passes * flops, passes * traffic);
+    gint32 work = add_kernel(emit, kind, duration, passes * flops, rule);
+    zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT, work);
+}
+
+static void
+communicate(ZpFsdpEmit *emit, const ZpModelLayer *layer, ZpKind pass)
+{
+    zp_parallel_communicate(emit->job, emit->tape, ZP_FSDP_STREAM_DEFAULT, layer, pass);
+}
+
+static gint32
+make_of_layer(ZpFsdpEmit *emit, const ZpModelLayer *layer, ZpRole role, gint64 bytes)
+{
+    ZpClass class_id = layer->kind == ZP_LAYER_HEAD ? ZP_CLASS_LOGITS : ZP_CLASS_ACTIVATION;
+    return zp_fsdp_emit_make(emit, ZP_FSDP_STREAM_DEFAULT, class_id, role, bytes, ZP_FSDP_NONE);
+}
+
+static gboolean
+in_storages(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
+{
+    return layer->kind == ZP_LAYER_HEAD && emit->n_head_storages > 0;
+}
+
+void
+zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
+{
+    if (emit->job == NULL)
+        return;
+    for (gint32 l = step->first_layer; l < step->first_layer + step->n_layers; l++) {
+        const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+        const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
+        gint32 beside = ZP_TAPE_NONE;
+        gboolean apart = in_storages(emit, layer);
+        if (apart) {
+            zp_fsdp_emit_head_begin(emit, FALSE);
+        } else {
+            emit->kept[l] = make_of_layer(emit, layer, ZP_ROLE_NONE, bytes->kept_bytes);
+            beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->forward_bytes);
+        }
+        launch_layer(emit, ZP_KIND_FORWARD, layer, forward_flops(emit, layer), 1.0);
+        if (apart)
+            zp_fsdp_emit_head_end(emit, FALSE);
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
+        communicate(emit, layer, ZP_KIND_FORWARD);
+    }
+}
+
+void
+zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step)
+{
+    if (emit->job == NULL)
+        return;
+    gboolean full = emit->job->training.checkpointing == ZP_CHECKPOINTING_FULL;
+    for (gint32 l = step->first_layer; l < step->first_layer + step->n_layers; l++) {
+        const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+        const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
+        emit->recomputed[l] = make_of_layer(emit, layer, ZP_ROLE_NONE, bytes->recomputed_bytes);
+        gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->recompute_bytes);
+        double flops = full ? forward_flops(emit, layer)
+                            : (double)layer->selective_flops_per_token * (double)emit->tokens +
+                                  (double)layer->selective_flops_per_pair * (double)emit->pairs;
+        if (flops > 0.0 || bytes->recomputed_bytes > 0)
+            launch_layer(emit, ZP_KIND_RECOMPUTE, layer, flops, 1.0);
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
+        communicate(emit, layer, ZP_KIND_RECOMPUTE);
+    }
+}
+
+static void
+backward_layer(ZpFsdpEmit *emit, gint32 l)
+{
+    const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+    const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
+    gint32 beside = ZP_TAPE_NONE;
+    gboolean apart = in_storages(emit, layer);
+    if (apart)
+        zp_fsdp_emit_head_begin(emit, TRUE);
+    else
+        beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
+    launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer),
+                 zp_model_backward_passes(layer));
+    if (apart)
+        zp_fsdp_emit_head_end(emit, TRUE);
+    zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
+    communicate(emit, layer, ZP_KIND_BACKWARD);
+}
+
+/* A layer's kernels come with the last of its steps, but a head's with the first: the loss has let
+ * go of its temporaries when the gradient of the head's weight is made. */
+void
+zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
+{
+    if (emit->job == NULL)
+        return;
+    gint32 first = step->first_layer;
+    if (step->n_layers == 0 && !emit->head_done &&
+        zp_model_layer(emit->job->model, first)->kind == ZP_LAYER_HEAD) {
+        backward_layer(emit, first);
+        emit->head_done = TRUE;
+    }
+    for (gint32 l = first + step->n_layers - 1; l >= first; l--) {
+        if (emit->head_done && zp_model_layer(emit->job->model, l)->kind == ZP_LAYER_HEAD)
+            emit->head_done = FALSE;
+        else
+            backward_layer(emit, l);
+    }
+}
+
+void
+zp_fsdp_emit_release(ZpFsdpEmit *emit, const ZpFsdpStep *step)
+{
+    if (emit->job == NULL)
+        return;
+    for (gint32 l = step->first_layer + step->n_layers - 1; l >= step->first_layer; l--) {
+        if (in_storages(emit, zp_model_layer(emit->job->model, l)))
+            zp_fsdp_emit_head_release(emit);
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->recomputed[l]);
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->kept[l]);
+    }
+}
+
+void
+zp_fsdp_emit_begin_backward(ZpFsdpEmit *emit)
+{
+    for (guint r = 0; r < emit->plan->regions->len; r++)
+        emit->region_done[r] = FALSE;
+}

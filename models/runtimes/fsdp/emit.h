@@ -1,0 +1,111 @@
+/* What the compilers of PyTorch's runtimes share while they write a tape: tags, works and their
+ * prices, computation and its activations, the optimizer. */
+#pragma once
+
+#include "models/prices/cost.h"
+#include "models/runtimes/fsdp/plan.h"
+#include "models/runtimes/shared/communicators.h"
+#include "models/runtimes/shared/layer_bytes.h"
+#include "models/words/vocabulary.h"
+
+enum { ZP_FSDP_GROUP_SHARD, ZP_FSDP_GROUP_REPLICATE, ZP_FSDP_GROUP_POST_FORWARD };
+
+/* The stream of the computation is number 0 in every tape of these runtimes. */
+enum { ZP_FSDP_STREAM_DEFAULT };
+
+typedef struct {
+    const ZpFsdpPlan *plan;
+    const ZpJob *job; /* NULL: nothing takes time and there are no activations */
+    ZpTape *tape;
+    ZpCommunicators communicators;
+    ZpPhase phase;
+    gint16 micro_batch;
+    gint64 tokens, pairs;    /* of a micro-batch */
+    ZpLayerBytesTable bytes; /* of the job's layers */
+    gint32 *kept;            /* by layer: activations (a head's: logits) kept for backward */
+    gint32 *recomputed;      /* by layer */
+    gboolean *region_done;   /* by region: recomputed in this backward */
+    gint32 n_head_storages;  /* of ZpModel.head_events; 0: the head's bytes are a buffer each */
+    gint32 *head_storages;
+    gboolean head_done; /* a head's backward ran, its layer's step is still to come */
+} ZpFsdpEmit;
+
+/* Declares links, groups and units, takes scratch memory. */
+void zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape);
+void zp_fsdp_emit_clear(ZpFsdpEmit *emit);
+
+static inline void
+zp_fsdp_emit_tag(ZpFsdpEmit *emit, gint32 unit)
+{
+    zp_tape_tag(emit->tape, (guint8)emit->phase, emit->micro_batch, unit);
+}
+
+/* A device buffer of the tagged unit, made on the host clock; 0 bytes: ZP_TAPE_NONE. */
+static inline gint32
+zp_fsdp_emit_make(ZpFsdpEmit *emit, int stream, ZpClass class_id, ZpRole role, gint64 bytes,
+                  gint32 parameter)
+{
+    gint32 buffer = zp_tape_make(emit->tape, ZP_TAPE_CLOCK_HOST, (guint8)stream, (guint8)class_id,
+                                 (guint8)role, bytes);
+    if (buffer != ZP_TAPE_NONE && parameter != ZP_FSDP_NONE)
+        emit->tape->buffers[buffer].parameter = parameter;
+    return buffer;
+}
+
+/* The same in host memory. */
+gint32 zp_fsdp_emit_make_host(ZpFsdpEmit *emit, ZpClass class_id, ZpRole role, gint64 bytes,
+                              gboolean pinned);
+
+/* Frees *buffer (if any) into the pool of `stream` and forgets it. */
+static inline void
+zp_fsdp_emit_drop(ZpFsdpEmit *emit, int stream, gint32 *buffer)
+{
+    zp_tape_drop(emit->tape, ZP_TAPE_CLOCK_HOST, (guint8)stream, *buffer);
+    *buffer = ZP_TAPE_NONE;
+}
+
+/* The value for ZpTapeWork.rule; without a job nothing is priced and no work says how. */
+static inline guint16
+zp_fsdp_emit_rule(ZpFsdpEmit *emit, const char *rule)
+{
+    return emit->job != NULL ? zp_tape_add_rule(emit->tape, rule) : 0;
+}
+
+/* Works, each to be made once and launched as often as needed.  A collective of no bytes is
+ * ZP_TAPE_NONE, and launching that does nothing. */
+gint32 zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes);
+gint32 zp_fsdp_emit_collective_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes, gint8 group);
+gint32 zp_fsdp_emit_transfer_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes);
+
+static inline void
+zp_fsdp_emit_launch(ZpFsdpEmit *emit, int stream, gint32 work)
+{
+    if (work != ZP_TAPE_NONE)
+        zp_communicators_launch(&emit->communicators, emit->tape, (guint8)stream, work);
+}
+
+/* `stream` waits for all that was issued to `other` (Stream.wait_stream). */
+void zp_fsdp_emit_wait_stream(ZpFsdpEmit *emit, int stream, int other);
+static inline void
+zp_fsdp_emit_wait(ZpFsdpEmit *emit, int stream, gint32 event)
+{
+    if (event != ZP_TAPE_NONE)
+        zp_tape_wait(emit->tape, (guint8)stream, event);
+}
+
+/* Computation of the layers of a step, with their activations; around each layer's kernels lives
+ * what one pass of it needs beside what is kept. */
+void zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step);
+void zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step);
+/* The kernels of backward, and afterwards the release of what they used. */
+void zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step);
+void zp_fsdp_emit_release(ZpFsdpEmit *emit, const ZpFsdpStep *step);
+void zp_fsdp_emit_begin_backward(ZpFsdpEmit *emit);
+
+/* --- for these: a head whose storages are known one by one (fsdp_emit_head.c) --- */
+void zp_fsdp_emit_head_init(ZpFsdpEmit *emit);
+/* What comes before its kernel in a pass, and what comes after: the kernel runs where most lives.
+ */
+void zp_fsdp_emit_head_begin(ZpFsdpEmit *emit, gboolean backward);
+void zp_fsdp_emit_head_end(ZpFsdpEmit *emit, gboolean backward);
+void zp_fsdp_emit_head_release(ZpFsdpEmit *emit);

@@ -1,0 +1,79 @@
+#include "models/runtimes/fsdp/plan.h"
+
+ZpFsdpPlan *
+zp_fsdp_plan_new(void)
+{
+    ZpFsdpPlan *plan = g_new0(ZpFsdpPlan, 1);
+    plan->parameters = g_array_new(FALSE, TRUE, sizeof(ZpFsdpParameter));
+    plan->units = g_array_new(FALSE, TRUE, sizeof(ZpFsdpUnit));
+    plan->steps = g_array_new(FALSE, TRUE, sizeof(ZpFsdpStep));
+    plan->uses = g_array_new(FALSE, TRUE, sizeof(gint32));
+    plan->regions = g_array_new(FALSE, TRUE, sizeof(ZpFsdpRegion));
+    plan->prefetch = g_array_new(FALSE, TRUE, sizeof(gint32));
+    plan->optimizer_order = g_array_new(FALSE, TRUE, sizeof(gint32));
+    plan->state_order = g_array_new(FALSE, TRUE, sizeof(gint32));
+    plan->micro_batches = g_array_new(FALSE, TRUE, sizeof(ZpFsdpMicroBatch));
+    plan->shard = plan->replicate = 1;
+    plan->settings = *zp_fsdp_defaults();
+    return plan;
+}
+
+void
+zp_fsdp_plan_free(ZpFsdpPlan *plan)
+{
+    if (plan == NULL)
+        return;
+    g_array_unref(plan->parameters);
+    g_array_unref(plan->units);
+    g_array_unref(plan->steps);
+    g_array_unref(plan->uses);
+    g_array_unref(plan->regions);
+    g_array_unref(plan->prefetch);
+    g_array_unref(plan->optimizer_order);
+    g_array_unref(plan->state_order);
+    g_array_unref(plan->micro_batches);
+    g_free(plan->n_uses);
+    g_free(plan);
+}
+
+static gboolean
+has_trainable_use(const ZpFsdpPlan *plan, const ZpFsdpStep *step)
+{
+    for (gint32 i = 0; i < step->n_uses; i++) {
+        if (zp_fsdp_plan_parameter(plan, zp_fsdp_plan_use(plan, step->first_use + i))->trainable)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* A tensor requires a gradient once a trainable parameter has touched it; in front of that
+ * autograd records nothing, so no hook of a frozen prefix ever fires. */
+static void
+mark_gradient_flow(ZpFsdpPlan *plan)
+{
+    gboolean flows = FALSE;
+    gboolean first = TRUE;
+    for (guint s = 0; s < plan->steps->len; s++) {
+        ZpFsdpStep *step = &g_array_index(plan->steps, ZpFsdpStep, s);
+        if (step->kind == ZP_FSDP_ENTER && first) {
+            flows = zp_fsdp_plan_unit(plan, step->unit)->input_requires_grad;
+            first = FALSE;
+        }
+        if (step->kind == ZP_FSDP_CALL && !flows)
+            flows = has_trainable_use(plan, step);
+        step->requires_grad = flows;
+    }
+}
+
+void
+zp_fsdp_plan_finish(ZpFsdpPlan *plan)
+{
+    plan->n_uses = g_new0(gint32, MAX(1, plan->parameters->len));
+    for (guint i = 0; i < plan->uses->len; i++)
+        plan->n_uses[zp_fsdp_plan_use(plan, (gint32)i)]++;
+    mark_gradient_flow(plan);
+    if (plan->reduce_bytes == plan->param_bytes)
+        plan->reduce_bytes = 0;
+    if (plan->param_bytes == plan->stored_bytes)
+        plan->param_bytes = 0;
+}

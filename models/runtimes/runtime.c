@@ -1,0 +1,32 @@
+#include "models/runtimes/runtime.h"
+
+#include <string.h>
+
+#include "models/runtimes/ddp/ddp.h"
+#include "models/runtimes/deepspeed/deepspeed.h"
+#include "models/runtimes/fsdp1/fsdp1.h"
+#include "models/runtimes/fsdp2/fsdp2.h"
+#include "models/runtimes/ideal/ideal.h"
+
+G_DEFINE_QUARK(zp - runtime - error - quark, zp_runtime_error)
+
+static const ZpRuntime *const runtimes[] = {
+    &zp_runtime_ideal, &zp_runtime_deepspeed, &zp_runtime_fsdp2, &zp_runtime_fsdp1, &zp_runtime_ddp,
+};
+
+const ZpRuntime *
+zp_runtime_find(const char *name)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(runtimes); i++) {
+        if (strcmp(runtimes[i]->name, name) == 0)
+            return runtimes[i];
+    }
+    return NULL;
+}
+
+const ZpRuntime *const *
+zp_runtime_table(gsize *n)
+{
+    *n = G_N_ELEMENTS(runtimes);
+    return runtimes;
+}

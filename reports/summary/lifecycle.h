@@ -1,0 +1,11 @@
+/* Memory peaks of a run's life beside the step, where the runtime knows them (deepspeed). */
+#pragma once
+
+#include <glib.h>
+
+#include "models/job/job.h"
+
+/* Appends a table of device and host peaks per episode; FALSE with `error` where the runtime has
+ * no lifecycle or refuses the job. */
+gboolean zp_summary_lifecycle(const ZpJob *job, GString *out,
+                              GError **error) G_GNUC_WARN_UNUSED_RESULT;

@@ -1,0 +1,21 @@
+/* Pieces that the summaries share. */
+#pragma once
+
+#include "reports/text/report.h"
+#include "reports/text/table.h"
+
+/* Name, source and the line that says what was simulated. */
+void zp_summary_head(const ZpReportRun *run, gboolean color, GString *out);
+/* Cells in GB and GiB to the MB, so that a column's points align; then with the share of `whole`.
+ */
+void zp_summary_amount_cells(ZpTable *table, gint64 bytes);
+void zp_summary_bytes_cells(ZpTable *table, gint64 bytes, gint64 whole);
+/* "Verdict: fits, ... to spare of ..." */
+/* What priced the works of the last step: kind, ranks, bytes, time, rate and rule. */
+void zp_summary_prices(const ZpReportRun *run, gboolean color, GString *out);
+void zp_summary_verdict(gboolean fits, gint64 capacity_bytes, gint64 contingency_bytes,
+                        gint64 headroom_bytes, gboolean color, GString *out);
+/* What the caching allocator reserved and why; nothing where the run had none. */
+void zp_summary_allocator(const ZpReportRun *run, GString *out);
+/* The live set at the peak, grouped by class, role and unit, largest first. */
+void zp_summary_live(const ZpReportRun *run, GString *out);

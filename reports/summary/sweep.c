@@ -1,0 +1,220 @@
+#include "reports/summary/sweep.h"
+
+#include "reports/receipts/receipt_internal.h"
+#include "reports/text/format.h"
+#include "reports/text/table.h"
+
+/* Do points differ in the tokens that a rank's step processes?  Then step times do not compare,
+ * times per token do. */
+static gboolean
+tokens_differ(const ZpReportPoint *points, gsize n)
+{
+    gint64 tokens = -1;
+    for (gsize i = 0; i < n; i++) {
+        if (points[i].summary == NULL)
+            continue;
+        if (tokens >= 0 && points[i].summary->tokens_per_rank != tokens)
+            return TRUE;
+        tokens = points[i].summary->tokens_per_rank;
+    }
+    return FALSE;
+}
+
+static ZpParetoPoint *
+pareto_points(const ZpReportPoint *points, gsize n)
+{
+    gboolean per_token = tokens_differ(points, n);
+    ZpParetoPoint *out = g_new0(ZpParetoPoint, n + 1);
+    for (gsize i = 0; i < n; i++) {
+        const ZpStepSummary *summary = points[i].summary;
+        if (summary == NULL)
+            continue;
+        ZpTime time =
+            per_token ? summary->step_ps / MAX(summary->tokens_per_rank, 1) : summary->step_ps;
+        out[i] = (ZpParetoPoint){summary->peak_bytes, time, TRUE, summary->fits};
+    }
+    return out;
+}
+
+/* Fitting points first, then by step time, peak and order. */
+static gint
+by_merit(gconstpointer pa, gconstpointer pb, gpointer data)
+{
+    const ZpParetoPoint *points = data;
+    gsize a = *(const gsize *)pa, b = *(const gsize *)pb;
+    if (points[a].fits != points[b].fits)
+        return points[a].fits ? -1 : 1;
+    if (points[a].step_ps != points[b].step_ps)
+        return points[a].step_ps < points[b].step_ps ? -1 : 1;
+    if (points[a].peak_bytes != points[b].peak_bytes)
+        return points[a].peak_bytes < points[b].peak_bytes ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+static ZpTable *
+begin_table(const ZpReportSweep *sweep)
+{
+    g_autofree char *letters = g_strnfill(sweep->n_axes + 7, 'r');
+    letters[sweep->n_axes + 6] = 'l';
+    ZpTable *table = zp_table_new(letters, 2);
+    const char *const heads[] = {"step time", "tokens/s/rank", "exposed", "peak GB",
+                                 "peak GiB",  "fits",          "note"};
+    zp_table_header(table);
+    for (gsize a = 0; a < sweep->n_axes; a++)
+        zp_table_cell(table, sweep->axes[a]);
+    for (gsize h = 0; h < G_N_ELEMENTS(heads); h++)
+        zp_table_cell(table, heads[h]);
+    return table;
+}
+
+static void
+add_row(ZpTable *table, const ZpReportSweep *sweep, const ZpReportPoint *point, const char *note)
+{
+    zp_table_row(table);
+    for (gsize a = 0; a < sweep->n_axes; a++)
+        zp_table_cell(table, point->values[a]);
+    zp_format_time(zp_table_open_cell(table), point->summary->step_ps);
+    double seconds = zp_time_to_seconds(MAX(point->summary->step_ps, 1));
+    zp_format_count(zp_table_open_cell(table),
+                    (gint64)((double)point->summary->tokens_per_rank / seconds));
+    zp_format_time(zp_table_open_cell(table), point->summary->exposed_ps);
+    zp_format_gb(zp_table_open_cell(table), point->summary->peak_bytes);
+    zp_format_gib(zp_table_open_cell(table), point->summary->peak_bytes);
+    zp_table_cell(table, point->summary->fits ? "yes" : "no");
+    zp_table_cell(table, note);
+}
+
+static void
+print_best(const ZpReportSweep *sweep, const ZpReportPoint *points, ZpParetoPoint *merits,
+           gsize n_points, const char *measure, int top, gboolean color, GString *out)
+{
+    g_autofree gsize *order = g_new(gsize, n_points + 1);
+    gsize n = 0;
+    for (gsize i = 0; i < n_points; i++) {
+        if (merits[i].valid)
+            order[n++] = i;
+    }
+    g_qsort_with_data(order, (gint)n, sizeof *order, by_merit, merits);
+    gsize shown = MIN(n, (gsize)MAX(top, 1));
+    g_string_append_printf(
+        out, "Best %" G_GSIZE_FORMAT " of %" G_GSIZE_FORMAT " by %s, those that fit first\n", shown,
+        n, measure);
+    g_autoptr(ZpTable) table = begin_table(sweep);
+    for (gsize i = 0; i < shown; i++)
+        add_row(table, sweep, &points[order[i]], "");
+    zp_table_print(table, color, out);
+}
+
+static void
+print_front(const ZpReportSweep *sweep, const ZpReportPoint *points, const ZpPareto *pareto,
+            const char *measure, gboolean color, GString *out)
+{
+    g_string_append_printf(out, "\nPareto front: nothing beats these on both peak and %s\n",
+                           measure);
+    g_autoptr(ZpTable) table = begin_table(sweep);
+    for (gsize i = 0; i < pareto->n_front; i++) {
+        gint32 point = pareto->front[i];
+        const char *note = point == pareto->knee          ? "<- knee"
+                           : point == pareto->best_memory ? "<- lowest peak"
+                           : point == pareto->best_time   ? "<- fastest"
+                                                          : "";
+        add_row(table, sweep, &points[point], note);
+    }
+    zp_table_print(table, color, out);
+    if (pareto->knee != ZP_PARETO_NONE) {
+        g_string_append(out, "Knee:");
+        for (gsize a = 0; a < sweep->n_axes; a++)
+            g_string_append_printf(out, " %s=%s", sweep->axes[a], points[pareto->knee].values[a]);
+        g_string_append_c(out, '\n');
+    }
+}
+
+static void
+print_refused(const ZpReportPoint *points, gsize n_points, GString *out)
+{
+    gsize refused = 0;
+    const char *first = NULL;
+    for (gsize i = 0; i < n_points; i++) {
+        if (points[i].summary != NULL)
+            continue;
+        refused++;
+        if (first == NULL)
+            first = points[i].error;
+    }
+    if (refused > 0)
+        g_string_append_printf(out, "\n%" G_GSIZE_FORMAT " point%s refused; the first: %s\n",
+                               refused, refused == 1 ? " is" : "s are", first);
+}
+
+void
+zp_summary_sweep(const ZpReportSweep *sweep, const ZpReportPoint *points, gsize n_points, int top,
+                 gboolean color, GString *out)
+{
+    g_autofree ZpParetoPoint *merits = pareto_points(points, n_points);
+    g_auto(ZpPareto) pareto = {0};
+    zp_pareto_find(merits, n_points, &pareto);
+    if (pareto.n_front > 0) {
+        const char *measure = tokens_differ(points, n_points) ? "time per token" : "step time";
+        print_best(sweep, points, merits, n_points, measure, top, color, out);
+        print_front(sweep, points, &pareto, measure, color, out);
+    }
+    print_refused(points, n_points, out);
+}
+
+static void
+add_json_point(JsonBuilder *builder, const ZpReportSweep *sweep, const ZpReportPoint *point,
+               gboolean front, gboolean knee)
+{
+    json_builder_begin_object(builder);
+    zp_receipt_array(builder, "values");
+    for (gsize a = 0; a < sweep->n_axes; a++)
+        json_builder_add_string_value(builder, point->values[a]);
+    json_builder_end_array(builder);
+    if (point->summary == NULL) {
+        zp_receipt_text(builder, "error", point->error);
+        json_builder_end_object(builder);
+        return;
+    }
+    const struct {
+        const char *name;
+        gint64 value;
+    } numbers[] = {
+        {"step_ps", point->summary->step_ps},
+        {"exposed_ps", point->summary->exposed_ps},
+        {"tokens_per_rank", point->summary->tokens_per_rank},
+        {"peak_bytes", point->summary->peak_bytes},
+        {"persistent_bytes", point->summary->persistent_bytes},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++)
+        zp_receipt_int(builder, numbers[i].name, numbers[i].value);
+    zp_receipt_bool(builder, "fits", point->summary->fits);
+    zp_receipt_bool(builder, "front", front);
+    zp_receipt_bool(builder, "knee", knee);
+    json_builder_end_object(builder);
+}
+
+char *
+zp_summary_sweep_json(const ZpReportSweep *sweep, const ZpReportPoint *points, gsize n_points)
+{
+    g_autofree ZpParetoPoint *merits = pareto_points(points, n_points);
+    g_auto(ZpPareto) pareto = {0};
+    zp_pareto_find(merits, n_points, &pareto);
+    g_autofree gboolean *on_front = g_new0(gboolean, n_points + 1);
+    for (gsize i = 0; i < pareto.n_front; i++)
+        on_front[pareto.front[i]] = TRUE;
+    g_autoptr(JsonBuilder) builder = json_builder_new();
+    json_builder_begin_object(builder);
+    zp_receipt_text(builder, "schema", "zeropeak-sweep/1");
+    zp_receipt_text(builder, "zeropeak", ZP_VERSION);
+    zp_receipt_text(builder, "name", sweep->name);
+    zp_receipt_text(builder, "source", sweep->source);
+    zp_receipt_array(builder, "axes");
+    for (gsize a = 0; a < sweep->n_axes; a++)
+        json_builder_add_string_value(builder, sweep->axes[a]);
+    json_builder_end_array(builder);
+    zp_receipt_array(builder, "points");
+    for (gsize i = 0; i < n_points; i++)
+        add_json_point(builder, sweep, &points[i], on_front[i], (gint32)i == pareto.knee);
+    json_builder_end_array(builder);
+    return zp_receipt_finish(builder);
+}

@@ -1,0 +1,113 @@
+#include "scenarios/imports/settings_launcher_internal.h"
+
+#include "models/parallel/parallel.h"
+#include "scenarios/imports/check_model_internal.h"
+#include "scenarios/imports/fsdp/apply.h"
+
+ZpDsContext
+zp_import_settings_context(const ZpScenario *scenario)
+{
+    return (ZpDsContext){
+        .hidden = scenario->model->hidden,
+        .parameters = scenario->model->n_trainable_elements,
+        .world = scenario->job.world.ranks,
+        .micro_batch = scenario->job.training.micro_batch,
+        .accumulation = scenario->job.training.accumulation,
+        .precision = scenario->job.precision.gathered,
+    };
+}
+
+/* Class names of the model's modules, NULL-terminated; NULL where the model has none. */
+static const char **
+classes_of(const ZpModel *model)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint m = 0; m < model->modules->len; m++) {
+        const char *name = zp_model_module(model, (gint32)m)->class_name;
+        if (name != NULL && *name != '\0')
+            g_hash_table_add(seen, (gpointer)name);
+    }
+    return g_hash_table_size(seen) > 0 ? (const char **)g_hash_table_get_keys_as_array(seen, NULL)
+                                       : NULL;
+}
+
+/* Degrees that the scenario gives itself; 0: it does not. */
+static ZpParallel
+own_parallel(const ZpScenario *scenario)
+{
+    const ZpParallel *own = &scenario->job.world.parallel;
+    return (ZpParallel){
+        .tensor = zp_import_settings_given(scenario, ZP_KEY_TENSOR) ? own->tensor : 0,
+        .context = zp_import_settings_given(scenario, ZP_KEY_CONTEXT) ? own->context : 0,
+        .pipeline = zp_import_settings_given(scenario, ZP_KEY_PIPELINE) ? own->pipeline : 0,
+        .sequence = own->sequence,
+    };
+}
+
+/* Would a file's pipeline run?  Its own program has a runtime and a stage that have none. */
+static gboolean
+has_pipeline(const ZpScenario *scenario)
+{
+    ZpJob trial = {
+        .runtime = scenario->job.runtime,
+        .world.parallel.pipeline = 2,
+        .training.sequence = 1,
+        .zero.stage = scenario->job.zero.stage,
+    };
+    return zp_import_settings_given(scenario, ZP_KEY_PIPELINE) ||
+           (zp_import_settings_given(scenario, ZP_KEY_RUNTIME) &&
+            zp_import_settings_given(scenario, ZP_KEY_STAGE) && zp_parallel_check(&trial, 2, NULL));
+}
+
+ZpFsdpConfig *
+zp_import_settings_parse_launcher(ZpFsdpSource source, const char *name, const char *text,
+                                  gsize length, const ZpScenario *scenario)
+{
+    g_autofree const char **classes = classes_of(scenario->model);
+    const char *block = zp_check_model_block_class(scenario->model);
+    ZpFsdpContext context = {
+        .model_classes = classes,
+        .block_class = block != NULL && *block != '\0' ? block : NULL,
+        .model_elements = scenario->model->n_elements,
+        .deepspeed = zp_import_settings_context(scenario),
+        .gpus = zp_scenario_state_integer(scenario->state, ZP_KEY_RANKS),
+        .parallel = own_parallel(scenario),
+        .pipeline = has_pipeline(scenario),
+    };
+    if (!zp_import_settings_given(scenario, ZP_KEY_RANKS))
+        context.deepspeed.world = context.gpus = 0; /* the file may tell */
+    ZpFsdpConfig *config = zp_fsdp_config_parse(source, name, text, length, &context);
+    if (zp_import_settings_given(scenario, ZP_KEY_RANKS))
+        config->world = 0;
+    else if (config->world == 0)
+        config->world = config->degrees;
+    return config;
+}
+
+/* What follows from several keys follows from those that will hold: here the scenario's own words
+ * stand in for the file's, which are put back for the list. */
+gboolean
+zp_import_settings_apply_launcher(ZpFsdpConfig *config, const ZpScenario *scenario, ZpFsdp *fsdp,
+                                  ZpJob *job, ZpParallel *held, GError **error)
+{
+    ZpParallel file = config->parallel, own = own_parallel(scenario);
+    gint64 micro_batch = config->micro_batch;
+    config->parallel.tensor = own.tensor > 0 ? 0 : file.tensor;
+    config->parallel.context = own.context > 0 ? 0 : file.context;
+    config->parallel.pipeline = own.pipeline > 0 ? 0 : file.pipeline;
+    if (zp_import_settings_given(scenario, ZP_KEY_MICRO_BATCH))
+        config->micro_batch = 0;
+    gboolean ok = zp_fsdp_apply_job(config, fsdp, job, error);
+    config->parallel = file;
+    config->micro_batch = micro_batch;
+    if (!ok)
+        return FALSE;
+    ZpParallel *parallel = &job->world.parallel;
+    *held = *parallel;
+    parallel->tensor = file.tensor > 0 ? file.tensor : parallel->tensor;
+    parallel->context = file.context > 0 ? file.context : parallel->context;
+    parallel->pipeline = file.pipeline > 0 ? file.pipeline : parallel->pipeline;
+    parallel->sequence = file.tensor > 0 ? file.sequence : parallel->sequence;
+    job->training.micro_batch = micro_batch > 0 ? micro_batch : job->training.micro_batch;
+    return TRUE;
+}

@@ -1,0 +1,126 @@
+/* How layers and collectives are priced: measured constants instead of the plain keys. */
+#include <string.h>
+
+#include "models/prices/cost.h"
+#include "models/prices/fabric.h"
+#include "scenarios/load/resolve_internal.h"
+
+/* Sweeps make many scenarios of one file: what the file said is kept with each. */
+static void
+read_file(ZpScenarioResolve *resolve, const char *name)
+{
+    ZpScenarioState *state = resolve->state;
+    g_autofree char *path = zp_scenario_state_file(state, ZP_KEY_CALIBRATION);
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    if (g_file_get_contents(path, &text, NULL, &error))
+        state->calibration = zp_calibration_parse(text, &error);
+    if (state->calibration == NULL) {
+        zp_scenario_resolve_complain(resolve, ZP_KEY_CALIBRATION, ZP_SCENARIO_ERROR_IO,
+                                     "%s; legal are built-in, none and the path of a file made by "
+                                     "'zeropeak calibrate'",
+                                     error->message);
+        return;
+    }
+    zp_calibration_set_origin(state->calibration, name);
+    if (resolve->gpu != NULL && strcmp(state->calibration->gpu, resolve->gpu->name) != 0)
+        zp_scenario_resolve_warn(resolve, ZP_KEY_CALIBRATION,
+                                 "was measured on %s, the scenario's GPU is %s",
+                                 state->calibration->gpu, resolve->gpu->name);
+    resolve->scenario->job.device.calibration = state->calibration;
+}
+
+static gboolean
+any_given(const ZpScenarioResolve *resolve, const ZpSchemaId *keys, gsize n)
+{
+    for (gsize k = 0; k < n; k++) {
+        if (zp_scenario_resolve_given(resolve, keys[k]) &&
+            !zp_scenario_resolve_is_default(resolve, keys[k]))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+void
+zp_scenario_derive_prices(ZpScenarioResolve *resolve)
+{
+    static const ZpSchemaId roofline[] = {ZP_KEY_FLOPS, ZP_KEY_FLOPS_EFFICIENCY,
+                                          ZP_KEY_MEMORY_BANDWIDTH, ZP_KEY_MEMORY_EFFICIENCY};
+    static const ZpSchemaId simple[] = {ZP_KEY_LINK_EFFICIENCY, ZP_KEY_LINK_LATENCY,
+                                        ZP_KEY_NETWORK_EFFICIENCY, ZP_KEY_NETWORK_LATENCY};
+    ZpScenarioEffective *calibration = &resolve->state->effective[ZP_KEY_CALIBRATION];
+    if (!zp_scenario_resolve_given(resolve, ZP_KEY_CALIBRATION)) {
+        gboolean none = any_given(resolve, roofline, G_N_ELEMENTS(roofline)) ||
+                        resolve->gpu == NULL || zp_calibration_find(resolve->gpu->name) == NULL;
+        calibration->value.text = (char *)(gpointer)(none ? "none" : "built-in");
+        calibration->source = ZP_SCENARIO_AUTO;
+    }
+    gboolean plain = any_given(resolve, simple, G_N_ELEMENTS(simple));
+    zp_scenario_resolve_put(resolve, ZP_KEY_COLLECTIVES,
+                            plain ? ZP_COLLECTIVES_SIMPLE : ZP_COLLECTIVES_MEASURED, NULL);
+}
+
+static void
+set_calibration(ZpScenarioResolve *resolve)
+{
+    const char *name = resolve->state->effective[ZP_KEY_CALIBRATION].value.text;
+    ZpDevice *device = &resolve->scenario->job.device;
+    if (resolve->gpu != NULL)
+        device->own_link_bytes_per_s = resolve->gpu->link_bytes_per_s;
+    if (strcmp(name, "none") == 0)
+        return;
+    if (strcmp(name, "built-in") != 0) {
+        read_file(resolve, name);
+        return;
+    }
+    const char *gpu = resolve->gpu != NULL ? resolve->gpu->name : "a GPU without a name";
+    device->calibration = zp_calibration_find(gpu);
+    if (device->calibration == NULL)
+        zp_scenario_resolve_warn(resolve, ZP_KEY_CALIBRATION,
+                                 "has no effect: no constants were measured on %s; layers are "
+                                 "priced by a roofline",
+                                 gpu);
+}
+
+/* By the compute capability that NVIDIA names architectures after. */
+static int
+generation_of(const char *gpu)
+{
+    static const struct {
+        const char *prefix;
+        int generation;
+    } table[] = {{"B", 10}, {"GB", 10}, {"H", 9}, {"GH", 9}, {"A100", 8}, {"A800", 8}, {"V100", 7}};
+    for (gsize i = 0; i < G_N_ELEMENTS(table); i++) {
+        if (g_str_has_prefix(gpu, table[i].prefix))
+            return table[i].generation;
+    }
+    return 0;
+}
+
+static void
+set_collectives(ZpScenarioResolve *resolve)
+{
+    ZpNetwork *network = &resolve->scenario->job.network;
+    ZpSchemaCollectives how =
+        (ZpSchemaCollectives)zp_scenario_state_integer(resolve->state, ZP_KEY_COLLECTIVES);
+    if (how == ZP_COLLECTIVES_SIMPLE) {
+        network->algorithm = ZP_ALGORITHM_RING;
+        return;
+    }
+    ZpAlgorithm algorithm = network->algorithm;
+    zp_cost_network_defaults(network, network->link_bytes_per_s, network->network_bytes_per_s,
+                             generation_of(resolve->gpu->name));
+    zp_cost_network_fabric(network, resolve->node != NULL ? resolve->node->name : NULL);
+    network->algorithm = algorithm;
+    if (how != ZP_COLLECTIVES_MEASURED)
+        return;
+    resolve->state->tables = zp_cost_tables_new(resolve->gpu->name, NULL);
+    network->measured = resolve->state->tables;
+}
+
+void
+zp_scenario_set_prices(ZpScenarioResolve *resolve)
+{
+    set_calibration(resolve);
+    set_collectives(resolve);
+}

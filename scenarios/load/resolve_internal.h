@@ -1,0 +1,80 @@
+/* From settings to a job, in steps: derive what was not given, build the model, check what must fit
+ * together, store.  Each step adds problems and leaves what it could do. */
+#pragma once
+
+#include "models/job/optimizer.h"
+#include "models/runtimes/runtime.h"
+#include "scenarios/load/state.h"
+
+typedef enum {
+    ZP_ROUTE_NONE,
+    ZP_ROUTE_CATALOG,
+    ZP_ROUTE_CONFIG,
+    ZP_ROUTE_TOTAL,
+    ZP_ROUTE_DIMENSIONS,
+    ZP_ROUTE_LAYERS,
+} ZpScenarioRoute;
+
+typedef struct {
+    ZpScenario *scenario;
+    ZpScenarioState *state;
+    const ZpScenario *base; /* or NULL */
+    ZpScenarioProblems *problems;
+    const ZpGpu *gpu;
+    const ZpNode *node; /* NULL: none */
+    const ZpOptimizer *optimizer;
+    const ZpRuntime *runtime;
+    ZpScenarioRoute route;
+} ZpScenarioResolve;
+
+/* "PLACE: [section] key: what": the place is where the key was given, else the file. */
+void zp_scenario_resolve_complain(ZpScenarioResolve *resolve, ZpSchemaId id, ZpScenarioError code,
+                                  const char *format, ...) G_GNUC_PRINTF(4, 5);
+void zp_scenario_resolve_warn(ZpScenarioResolve *resolve, ZpSchemaId id, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+static inline gboolean
+zp_scenario_resolve_given(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    return resolve->state->settings[id].given;
+}
+/* Given by whoever wrote the scenario, not by the file it takes its settings from. */
+static inline gboolean
+zp_scenario_resolve_written(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    return resolve->state->settings[id].given && !resolve->state->settings[id].imported;
+}
+/* Is the value in force the key's plain default?  Never for a key with a rule. */
+gboolean zp_scenario_resolve_is_default(const ZpScenarioResolve *resolve, ZpSchemaId id);
+/* Written, and not a default written out (as a dump does), which says nothing. */
+gboolean zp_scenario_resolve_says(const ZpScenarioResolve *resolve, ZpSchemaId id);
+/* Puts a value that was not given; does nothing where one was.  `catalogue`: the entry it comes
+ * from, NULL for a rule. */
+void zp_scenario_resolve_put(ZpScenarioResolve *resolve, ZpSchemaId id, gint64 integer,
+                             const char *catalogue);
+void zp_scenario_resolve_put_real(ZpScenarioResolve *resolve, ZpSchemaId id, double real,
+                                  const char *catalogue);
+
+/* scenario_derive.c: the rules behind "auto". */
+void zp_scenario_derive(ZpScenarioResolve *resolve);
+/* scenario_device.c: what the catalogue knows of GPU and node. */
+void zp_scenario_derive_hardware(ZpScenarioResolve *resolve);
+/* scenario_route.c: which way the model is described, and its dimensions. */
+void zp_scenario_derive_route(ZpScenarioResolve *resolve);
+/* scenario_parallel.c: the cuts of [parallel].  Data x context parallel ranks (at least 1); what
+ * divides what; the model of one rank; the job of one rank, after it is filled. */
+gint64 zp_scenario_data_ranks(const ZpScenarioResolve *resolve);
+void zp_scenario_check_parallel(ZpScenarioResolve *resolve);
+gboolean zp_scenario_cut_model(ZpScenarioResolve *resolve, ZpModel *model);
+gboolean zp_scenario_cut_stages(ZpScenarioResolve *resolve, ZpScenarioModel *model);
+void zp_scenario_place_parallel(ZpScenarioResolve *resolve);
+/* scenario_model.c */
+void zp_scenario_build_model(ZpScenarioResolve *resolve);
+/* scenario_check.c: rules between keys.  The second needs a model. */
+void zp_scenario_check_keys(ZpScenarioResolve *resolve);
+void zp_scenario_check_model(ZpScenarioResolve *resolve);
+/* scenario_prices.c: which prices hold; then, after the job is filled, calibration and collective
+ * prices, after the job is filled. */
+void zp_scenario_derive_prices(ZpScenarioResolve *resolve);
+void zp_scenario_set_prices(ZpScenarioResolve *resolve);
+/* scenario_values.c: the list of effective inputs. */
+void zp_scenario_list_values(ZpScenario *scenario, const ZpScenario *base);
