@@ -2,72 +2,7 @@
  *
  * Only works are events: zero-length items take their times as soon as all they depend on is
  * known, even ahead of the present, and the host runs as far as nothing blocks it. */
-#include "sim/players/player_state_internal.h"
-
-/* Brings busy and exposed times of the rank up to now. */
-static inline void
-account(ZpPlayer *player, gint32 r)
-{
-    ZpPlayerRank *rank = &player->ranks[r];
-    ZpTime passed = player->now - rank->accounted_ps;
-    if (passed == 0)
-        return;
-    for (int c = 0; c < ZP_TAPE_N_CATEGORIES; c++)
-        rank->busy[c] += rank->n_running[c] > 0 ? passed : 0;
-    gboolean moves =
-        rank->n_running[ZP_TAPE_COMMUNICATION] > 0 || rank->n_running[ZP_TAPE_COPY] > 0;
-    if (moves && rank->n_running[ZP_TAPE_COMPUTE] == 0) {
-        rank->exposed += passed;
-        if (r == 0) {
-            ZpPlayerInterval interval = {rank->accounted_ps, player->now};
-            g_array_append_val(player->scratch->intervals, interval);
-        }
-    }
-    rank->accounted_ps = player->now;
-}
-
-static inline void
-push(ZpPlayer *player, ZpPlayerWork *work, ZpTime time, guint32 payload)
-{
-    if (time > ZP_PLAY_MAX_TIME) {
-        player->overflow = TRUE;
-        return;
-    }
-    work->queued = time;
-    zp_queue_push(&player->scratch->queue, time, payload);
-}
-
-/* The stream's work, whose figures are set, starts now on the rank. */
-static inline void
-occupy(ZpPlayer *player, gint32 r, gint32 s)
-{
-    ZpPlayerRank *rank = &player->ranks[r];
-    ZpPlayerStream *stream = &player->streams[r * player->tape->n_streams + s];
-    account(player, r);
-    stream->work.state = ZP_PLAYER_RUNNING;
-    stream->work.rate = ZP_PLAYER_NO_RATE;
-    stream->clock = player->now;
-    rank->running = (guint16)(rank->running | 1u << s);
-    rank->n_running[stream->work.category]++;
-    if (stream->work.link != ZP_TAPE_NONE)
-        rank->n_on_link[stream->work.link]++;
-    if (player->program.contends)
-        zp_player_mark(player, r);
-}
-
-static inline void
-vacate(ZpPlayer *player, gint32 r, gint32 s)
-{
-    ZpPlayerRank *rank = &player->ranks[r];
-    ZpPlayerStream *stream = &player->streams[r * player->tape->n_streams + s];
-    account(player, r);
-    rank->running = (guint16)(rank->running & ~(1u << s));
-    rank->n_running[stream->work.category]--;
-    if (stream->work.link != ZP_TAPE_NONE)
-        rank->n_on_link[stream->work.link]--;
-    if (player->program.contends)
-        zp_player_mark(player, r);
-}
+#include "sim/players/player_occupy_internal.h"
 
 /* A work that occupies links starts now: its end is queued, or found by the next flush. */
 static void
@@ -77,7 +12,7 @@ start_clock(ZpPlayer *player, ZpPlayerWork *work, ZpTime fixed_ps, guint32 paylo
     work->queued = ZP_TIME_MAX;
     work->end = zp_time_add(work->updated, work->remaining);
     if (!player->program.contends)
-        push(player, work, work->end, payload);
+        zp_player_push(player, work, work->end, payload);
 }
 
 static void
@@ -85,7 +20,7 @@ start_local(ZpPlayer *player, gint32 r, gint32 s)
 {
     gint32 index = r * player->tape->n_streams + s;
     ZpPlayerStream *stream = &player->streams[index];
-    occupy(player, r, s);
+    zp_player_occupy(player, r, s);
     gint32 work = player->program.items[stream->next].target;
     start_clock(player, &stream->work, player->tape->works[work].fixed_ps, (guint32)index);
 }
@@ -112,11 +47,11 @@ start_slot(ZpPlayer *player, gint32 index)
     slot->least = ZP_PLAYER_NO_RATE;
     if (work->fixed_ps == 0 && work->solo_ps == 0) {
         slot->work.end = player->now;
-        push(player, &slot->work, player->now, payload);
+        zp_player_push(player, &slot->work, player->now, payload);
         return;
     }
     for (gint32 k = 0; k < player->tape->groups[slot->group].size; k++)
-        occupy(player, member_of(player, slot, k), slot->stream);
+        zp_player_occupy(player, member_of(player, slot, k), slot->stream);
     start_clock(player, &slot->work, work->fixed_ps, payload);
 }
 
@@ -143,7 +78,7 @@ arrive(ZpPlayer *player, gint32 r, gint32 s, const ZpTapeWork *work, ZpTime time
         return;
     }
     slot->work.state = ZP_PLAYER_QUEUED;
-    push(player, &slot->work, slot->start, (guint32)(player->first_slot_payload + index));
+    zp_player_push(player, &slot->work, slot->start, (guint32)(player->first_slot_payload + index));
 }
 
 /* A work or another item of a stream is done at `end`. */
@@ -201,7 +136,7 @@ launch(ZpPlayer *player, gint32 r, gint32 s, const ZpPlayerItem *item, ZpTime ti
         return FALSE;
     }
     stream->work.state = ZP_PLAYER_QUEUED;
-    push(player, &stream->work, time, (guint32)index);
+    zp_player_push(player, &stream->work, time, (guint32)index);
     return FALSE;
 }
 
@@ -342,7 +277,7 @@ finish_slot(ZpPlayer *player, gint32 index)
         gint32 r = member_of(player, slot, k);
         ZpPlayerStream *stream = &player->streams[r * n_streams + slot->stream];
         if (stream->work.state == ZP_PLAYER_RUNNING)
-            vacate(player, r, slot->stream);
+            zp_player_vacate(player, r, slot->stream);
         else
             stream->clock = player->now; /* took no time: it never occupied anything */
         finish(player, r, slot->stream);
@@ -368,11 +303,11 @@ handle(ZpPlayer *player, guint32 payload)
             start_local(player, r, s);
     } else if (work->state == ZP_PLAYER_RUNNING) {
         if (work->end > player->now) {
-            push(player, work, work->end, payload);
+            zp_player_push(player, work, work->end, payload);
         } else if (is_slot) {
             finish_slot(player, index);
         } else {
-            vacate(player, r, s);
+            zp_player_vacate(player, r, s);
             finish(player, r, s);
             settle(player, r);
         }

@@ -1,4 +1,4 @@
-/* What the parts of the event player share; private to sim/play*.c.
+/* What the parts of the event player share; private to the players.
  *
  * The host needs no event per instruction: between two places where it may block its clock is a
  * sum of costs known before the play.  So a program lists, for each stream, its items with the

@@ -4,7 +4,7 @@
  * The comment's lines behind "# Expect" are read: "#   [key=value: ]figure, figure, ..." where a
  * figure is "peak 35.1 GiB", "persistent 14 GB", "gathered 0.7 GB" (most ever gathered),
  * "step 2.08 s", "fits" or "does not fit".  A figure holds if the simulated value prints to the
- * same digits. */
+ * same digits.  With ZP_UPDATE_REFERENCE set the figures are written instead, for a review. */
 #include "models/step/step.h"
 #include "scenarios/sweeps/sweep.h"
 #include "tests/unit/fixtures/interned.h"
@@ -45,22 +45,18 @@ unit_of(const char *name)
     g_error("unknown unit '%s'", name);
 }
 
-static void
-check_figure(const Outcome *outcome, const char *where, const char *figure)
+/* The figure as it is simulated, to the digits that the comment has. */
+static char *
+say_figure(const Outcome *outcome, const char *figure)
 {
-    if (strcmp(figure, "fits") == 0 || strcmp(figure, "does not fit") == 0) {
-        if (outcome->summary.fits != (strcmp(figure, "fits") == 0))
-            g_error("%s: says '%s'", where, figure);
-        return;
-    }
+    if (strcmp(figure, "fits") == 0 || strcmp(figure, "does not fit") == 0)
+        return g_strdup(outcome->summary.fits ? "fits" : "does not fit");
     g_auto(GStrv) words = g_strsplit(figure, " ", -1);
     g_assert_cmpuint(g_strv_length(words), ==, 3);
     const char *point = strchr(words[1], '.');
     int digits = point ? (int)strlen(point + 1) : 0;
-    g_autofree char *got =
-        g_strdup_printf("%.*f", digits, measured(outcome, words[0]) / unit_of(words[2]));
-    if (strcmp(got, words[1]) != 0)
-        g_error("%s: %s is %s %s, the comment says %s", where, words[0], got, words[2], words[1]);
+    return g_strdup_printf("%s %.*f %s", words[0], digits,
+                           measured(outcome, words[0]) / unit_of(words[2]), words[2]);
 }
 
 /* The line's point of the sweep, or the scenario itself; *figures gets what follows. */
@@ -77,9 +73,34 @@ point_of(const ZpScenario *scenario, const char *line, const char **figures)
     return point;
 }
 
+/* Simulates the line's point and says its figures; *line becomes what is simulated. */
+static int
+say_line(const ZpScenario *scenario, char **line)
+{
+    const char *list = NULL;
+    g_autoptr(ZpScenario) point = point_of(scenario, *line + 4, &list);
+    g_autoptr(ZpStep) step = zp_step_new();
+    g_autoptr(GError) error = NULL;
+    Outcome outcome = {.step = step};
+    gboolean ok = zp_step_simulate(step, &point->job, NULL, NULL, &outcome.summary, &error);
+    g_assert_no_error(error);
+    g_assert_true(ok);
+    g_autoptr(GString) said = g_string_new_len(*line, list - *line);
+    g_auto(GStrv) figures = g_strsplit(list, ", ", -1);
+    int n = 0;
+    for (; figures[n] != NULL; n++) {
+        g_autofree char *figure = say_figure(&outcome, figures[n]);
+        g_string_append_printf(said, "%s%s", n > 0 ? ", " : "", figure);
+    }
+    g_free(*line);
+    *line = g_string_free(g_steal_pointer(&said), FALSE);
+    return n;
+}
+
 static int
 check_expectations(const ZpScenario *scenario, const char *text)
 {
+    gboolean writes = g_getenv("ZP_UPDATE_REFERENCE") != NULL;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     gboolean expecting = FALSE;
     int n = 0;
@@ -89,19 +110,16 @@ check_expectations(const ZpScenario *scenario, const char *text)
         else if (!expecting || !g_str_has_prefix(lines[i], "#   "))
             continue;
         else {
-            const char *list = NULL;
-            g_autoptr(ZpScenario) point = point_of(scenario, lines[i] + 4, &list);
-            g_autoptr(ZpStep) step = zp_step_new();
-            g_autoptr(GError) error = NULL;
-            Outcome outcome = {.step = step};
-            gboolean ok = zp_step_simulate(step, &point->job, NULL, NULL, &outcome.summary, &error);
-            g_assert_no_error(error);
-            g_assert_true(ok);
-            g_auto(GStrv) figures = g_strsplit(list, ", ", -1);
-            g_autofree char *where = g_strdup_printf("%s:%d", scenario->path, (int)i + 1);
-            for (gsize f = 0; figures[f] != NULL; f++, n++)
-                check_figure(&outcome, where, figures[f]);
+            g_autofree char *before = g_strdup(lines[i]);
+            n += say_line(scenario, &lines[i]);
+            if (!writes && strcmp(before, lines[i]) != 0)
+                g_error("%s:%d: simulated is '%s', the comment says '%s'", scenario->path,
+                        (int)i + 1, lines[i] + 4, before + 4);
         }
+    }
+    if (writes) {
+        g_autofree char *now = g_strjoinv("\n", lines);
+        g_assert_true(g_file_set_contents(scenario->path, now, -1, NULL));
     }
     return n;
 }
