@@ -71,6 +71,9 @@ const ZpTape *zp_step_tape(const ZpStep *step);
 const ZpUnits *zp_step_units(const ZpStep *step);
 const ZpLedger *zp_step_ledger(const ZpStep *step);
 const ZpPlayResult *zp_step_result(const ZpStep *step);
+/* Plays the last simulation, which was of `job`, once more: with the times of rank 0's operations
+ * (op_start, op_end). */
+void zp_step_replay(const ZpStep *step, const ZpJob *job, ZpPlayResult *result);
 /* Live buffers at the device peak, largest first: GArray of ZpPlayLive. */
 GArray *zp_step_live_set(const ZpStep *step, const ZpJob *job);
 

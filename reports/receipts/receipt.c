@@ -137,6 +137,26 @@ traffic(JsonBuilder *json, const ZpStepSummary *s)
 }
 
 static void
+parts(JsonBuilder *json, const GArray *parts_of_step)
+{
+    if (parts_of_step == NULL) {
+        zp_receipt_text(json, "parts", NULL);
+        return;
+    }
+    zp_receipt_array(json, "parts");
+    for (guint p = 0; p < parts_of_step->len; p++) {
+        const ZpStepPart *part = &g_array_index(parts_of_step, ZpStepPart, p);
+        gboolean has_kind = part->part != ZP_STEP_PART_SLOWED && part->part != ZP_STEP_PART_IDLE;
+        json_builder_begin_object(json);
+        zp_receipt_text(json, "part", zp_step_part_name(part->part));
+        zp_receipt_text(json, "kind", has_kind ? zp_vocabulary_kind_name(part->kind) : NULL);
+        zp_receipt_int(json, "time_ps", part->time_ps);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+}
+
+static void
 prices(JsonBuilder *json, const ZpTape *tape)
 {
     g_autoptr(GArray) table = zp_step_prices(tape);
@@ -233,6 +253,7 @@ zp_receipt_run_json(const ZpReportRun *run, const ZpRecorder *trace)
     step(json, run->summary);
     peak(json, run);
     traffic(json, run->summary);
+    parts(json, run->parts);
     prices(json, run->tape);
     allocator(json, run);
     verdict(json, run);

@@ -15,6 +15,8 @@
  *               unit, phase, micro_batch, by_class {class: bytes},
  *               live_set {buffers, bytes, largest [{class, role, unit, bytes}]}}
  *   persistent  {bytes, by_class}; host_peak_bytes
+ *   parts       null, or [{part (compute, slowed, waiting, host, idle), kind (null: slowed, idle),
+ *               time_ps}]: where the last step's time went; sums to step_ps (models/step/account.h)
  *   traffic     [{kind, phase, count, bytes, wire_bytes, busy_ps}]
  *   prices      [{category, kind, ranks (1: no collective), rule (what priced it), count, bytes,
  *               wire_bytes, busy_ps (alone), bus_bytes_per_s (wire bytes over busy time), flops}],

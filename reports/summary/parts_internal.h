@@ -15,6 +15,8 @@ void zp_summary_bytes_cells(ZpTable *table, gint64 bytes, gint64 whole);
 void zp_summary_prices(const ZpReportRun *run, gboolean color, GString *out);
 void zp_summary_verdict(gboolean fits, gint64 capacity_bytes, gint64 contingency_bytes,
                         gint64 headroom_bytes, gboolean color, GString *out);
+/* Where the last step's time went, summed to the step. */
+void zp_summary_parts(const ZpReportRun *run, gboolean color, GString *out);
 /* What the caching allocator reserved and why; nothing where the run had none. */
 void zp_summary_allocator(const ZpReportRun *run, GString *out);
 /* The live set at the peak, grouped by class, role and unit, largest first. */

@@ -114,6 +114,7 @@ zp_summary_run(const ZpReportRun *run, gboolean color, GString *out)
     classes(run, color, out);
     g_string_append_c(out, '\n');
     where(run, out);
+    zp_summary_parts(run, color, out);
     zp_summary_prices(run, color, out);
     if (s->host_peak_bytes > 0) {
         g_string_append(out, "Host memory per rank: ");

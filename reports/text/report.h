@@ -2,7 +2,7 @@
  * Reports do not know scenarios: inputs arrive as text with their origin. */
 #pragma once
 
-#include "models/step/step.h"
+#include "models/step/account.h"
 
 typedef struct {
     const char *section, *key, *value; /* value as text, with its unit: "80 GiB" */
@@ -19,6 +19,7 @@ typedef struct {
     const ZpTape *tape;
     const ZpLedger *ledger;
     const ZpStepSummary *summary;
+    const GArray *parts;         /* ZpStepPart: where the last step's time went */
     const GArray *live_set;      /* ZpPlayLive at the device peak, largest first; NULL: unknown */
     const char *const *warnings; /* NULL-terminated, or NULL */
 } ZpReportRun;

@@ -23,6 +23,7 @@ zp_input_run_fill(ZpInputRun *out, const ZpScenario *scenario, const ZpStep *ste
 {
     out->inputs = zp_input_list(scenario);
     out->live_set = zp_step_live_set(step, &scenario->job);
+    out->parts = zp_step_account(step, &scenario->job);
     out->run = (ZpReportRun){
         .name = scenario->name,
         .source = scenario->path,
@@ -33,6 +34,7 @@ zp_input_run_fill(ZpInputRun *out, const ZpScenario *scenario, const ZpStep *ste
         .tape = zp_step_tape(step),
         .ledger = zp_step_ledger(step),
         .summary = summary,
+        .parts = out->parts,
         .live_set = out->live_set,
         .warnings = (const char *const *)(gpointer)scenario->warnings->pdata,
     };
@@ -42,5 +44,6 @@ void
 zp_input_run_clear(ZpInputRun *run)
 {
     g_clear_pointer(&run->inputs, g_array_unref);
+    g_clear_pointer(&run->parts, g_array_unref);
     g_clear_pointer(&run->live_set, g_array_unref);
 }

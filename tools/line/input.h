@@ -11,7 +11,7 @@ GArray *zp_input_list(const ZpScenario *scenario); /* of ZpReportInput */
 typedef struct {
     ZpReportRun run;
     GArray *inputs;
-    GArray *live_set;
+    GArray *parts, *live_set;
 } ZpInputRun;
 void zp_input_run_fill(ZpInputRun *out, const ZpScenario *scenario, const ZpStep *step,
                        const ZpStepSummary *summary);
