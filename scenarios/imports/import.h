@@ -4,8 +4,8 @@
 #pragma once
 
 #include "scenarios/imports/deepspeed/config.h"
-#include "scenarios/imports/row.h"
 #include "scenarios/readers/message.h"
+#include "scenarios/readers/row.h"
 
 #include <gio/gio.h>
 #include <json-glib/json-glib.h>

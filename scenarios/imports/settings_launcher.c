@@ -1,7 +1,7 @@
 #include "scenarios/imports/settings_launcher_internal.h"
 
 #include "models/parallel/parallel.h"
-#include "scenarios/imports/check_model_internal.h"
+#include "scenarios/imports/classes.h"
 #include "scenarios/imports/fsdp/apply.h"
 
 ZpDsContext
@@ -15,20 +15,6 @@ zp_import_settings_context(const ZpScenario *scenario)
         .accumulation = scenario->job.training.accumulation,
         .precision = scenario->job.precision.gathered,
     };
-}
-
-/* Class names of the model's modules, NULL-terminated; NULL where the model has none. */
-static const char **
-classes_of(const ZpModel *model)
-{
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint m = 0; m < model->modules->len; m++) {
-        const char *name = zp_model_module(model, (gint32)m)->class_name;
-        if (name != NULL && *name != '\0')
-            g_hash_table_add(seen, (gpointer)name);
-    }
-    return g_hash_table_size(seen) > 0 ? (const char **)g_hash_table_get_keys_as_array(seen, NULL)
-                                       : NULL;
 }
 
 /* Degrees that the scenario gives itself; 0: it does not. */
@@ -63,8 +49,8 @@ ZpFsdpConfig *
 zp_import_settings_parse_launcher(ZpFsdpSource source, const char *name, const char *text,
                                   gsize length, const ZpScenario *scenario)
 {
-    g_autofree const char **classes = classes_of(scenario->model);
-    const char *block = zp_check_model_block_class(scenario->model);
+    g_autofree const char **classes = zp_classes_all(scenario->model);
+    const char *block = zp_classes_block(scenario->model);
     ZpFsdpContext context = {
         .model_classes = classes,
         .block_class = block != NULL && *block != '\0' ? block : NULL,

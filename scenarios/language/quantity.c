@@ -6,8 +6,6 @@
 
 #include "scenarios/language/quantity_number_internal.h"
 
-G_DEFINE_QUARK(zp_quantity_error_quark, zp_quantity_error)
-
 /* The nearest double text that reads back as `value`. */
 static const char *
 shortest(double value, char *buffer, gsize size)

@@ -12,6 +12,7 @@
 
 #include <glib.h>
 
+#include "scenarios/language/errors.h"
 #include "sim/events/time.h"
 
 /* "8", "7e9", "5e8 elements".  Whole numbers only ("1.5" is refused, "1.5e3" is 1500).  `unit`:
@@ -46,12 +47,3 @@ gboolean zp_quantity_parse_bool(const char *text, gboolean *value, GError **erro
 /* Items between commas, blanks around them removed; an empty item is an error.  At most `n_max`
  * items. */
 char **zp_quantity_split_list(const char *text, gsize n_max, GError **error);
-
-typedef enum {
-    ZP_QUANTITY_ERROR_SYNTAX, /* not a number, not a word of the list */
-    ZP_QUANTITY_ERROR_UNIT,   /* missing, unknown or ambiguous */
-    ZP_QUANTITY_ERROR_WHOLE,  /* a fraction where only whole numbers exist */
-    ZP_QUANTITY_ERROR_RANGE,  /* too large to hold, too many digits */
-} ZpQuantityError;
-#define ZP_QUANTITY_ERROR (zp_quantity_error_quark())
-GQuark zp_quantity_error_quark(void);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "scenarios/language/quantity.h"
+#include "scenarios/language/errors.h"
 
 #define MAX_DIGITS 19
 #define MAX_EXPONENT 400

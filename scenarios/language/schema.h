@@ -215,6 +215,10 @@ typedef enum {
     ZP_N_KEYS
 } ZpSchemaId;
 
+/* The largest model that a scenario may ask for. */
+#define ZP_SCHEMA_MAX_LAYERS 10000
+#define ZP_SCHEMA_MAX_ELEMENTS ((gint64)1 << 56)
+
 typedef enum {
     ZP_SCHEMA_COUNT,
     ZP_SCHEMA_BYTES,
@@ -310,12 +314,3 @@ typedef struct {
 void zp_schema_fetch(const ZpSchemaKey *key, const ZpSchemaPlaces *places, ZpSchemaValue *value);
 void zp_schema_store(const ZpSchemaKey *key, const ZpSchemaValue *value,
                      const ZpSchemaPlaces *places);
-
-typedef enum {
-    ZP_SCHEMA_ERROR_UNKNOWN,   /* no such key */
-    ZP_SCHEMA_ERROR_AMBIGUOUS, /* several sections have it */
-    ZP_SCHEMA_ERROR_RANGE,
-    ZP_SCHEMA_ERROR_CHOICE, /* not one of the legal words */
-} ZpSchemaError;
-#define ZP_SCHEMA_ERROR (zp_schema_error_quark())
-GQuark zp_schema_error_quark(void);

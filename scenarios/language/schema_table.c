@@ -3,7 +3,6 @@
 #include "scenarios/language/schema.h"
 #include "scenarios/language/schema_choices_internal.h"
 #include "scenarios/language/schema_frameworks_internal.h"
-#include "scenarios/load/scenario.h"
 
 #define ROW(id_, section_, key_, ...) \
     [ZP_KEY_##id_] = {.id = ZP_KEY_##id_, .section = section_, .key = key_, __VA_ARGS__}
@@ -34,8 +33,8 @@
 #define STORED ((FLOATS & ~BIT(TF32)) | BIT(FP8) | BIT(INT8) | BIT(INT4))
 
 #define MAX_DIMENSION ((gint64)1 << 32)
-#define MAX_LAYERS ZP_SCENARIO_MAX_LAYERS
-#define MAX_ELEMENTS ZP_SCENARIO_MAX_ELEMENTS
+#define MAX_LAYERS ZP_SCHEMA_MAX_LAYERS
+#define MAX_ELEMENTS ZP_SCHEMA_MAX_ELEMENTS
 
 static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROW(NAME, "scenario", "name", TEXT, AUTO("the file's name without its ending"),

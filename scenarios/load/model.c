@@ -84,10 +84,10 @@ check_spelt_layers(ZpScenarioResolve *resolve)
         n_layers += repeat;
         if (!layer->settings[0].given) {
             what = "parameters is missing";
-        } else if (n_layers > ZP_SCENARIO_MAX_LAYERS) {
+        } else if (n_layers > ZP_SCHEMA_MAX_LAYERS) {
             code = ZP_SCENARIO_ERROR_RANGE;
             what = "more than 10000 layers in all";
-        } else if (elements > (ZP_SCENARIO_MAX_ELEMENTS - total) / repeat) {
+        } else if (elements > (ZP_SCHEMA_MAX_ELEMENTS - total) / repeat) {
             code = ZP_SCENARIO_ERROR_OVERFLOW;
             what = "more than 2^56 parameters in all";
         }

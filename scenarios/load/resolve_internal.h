@@ -54,27 +54,27 @@ void zp_scenario_resolve_put(ZpScenarioResolve *resolve, ZpSchemaId id, gint64 i
 void zp_scenario_resolve_put_real(ZpScenarioResolve *resolve, ZpSchemaId id, double real,
                                   const char *catalogue);
 
-/* scenario_derive.c: the rules behind "auto". */
+/* derive.c: the rules behind "auto". */
 void zp_scenario_derive(ZpScenarioResolve *resolve);
-/* scenario_device.c: what the catalogue knows of GPU and node. */
+/* device.c: what the catalogue knows of GPU and node. */
 void zp_scenario_derive_hardware(ZpScenarioResolve *resolve);
-/* scenario_route.c: which way the model is described, and its dimensions. */
+/* route.c: which way the model is described, and its dimensions. */
 void zp_scenario_derive_route(ZpScenarioResolve *resolve);
-/* scenario_parallel.c: the cuts of [parallel].  Data x context parallel ranks (at least 1); what
+/* parallel.c: the cuts of [parallel].  Data x context parallel ranks (at least 1); what
  * divides what; the model of one rank; the job of one rank, after it is filled. */
 gint64 zp_scenario_data_ranks(const ZpScenarioResolve *resolve);
 void zp_scenario_check_parallel(ZpScenarioResolve *resolve);
 gboolean zp_scenario_cut_model(ZpScenarioResolve *resolve, ZpModel *model);
 gboolean zp_scenario_cut_stages(ZpScenarioResolve *resolve, ZpScenarioModel *model);
 void zp_scenario_place_parallel(ZpScenarioResolve *resolve);
-/* scenario_model.c */
+/* model.c */
 void zp_scenario_build_model(ZpScenarioResolve *resolve);
-/* scenario_check.c: rules between keys.  The second needs a model. */
+/* check.c: rules between keys.  The second needs a model. */
 void zp_scenario_check_keys(ZpScenarioResolve *resolve);
 void zp_scenario_check_model(ZpScenarioResolve *resolve);
-/* scenario_prices.c: which prices hold; then, after the job is filled, calibration and collective
+/* prices.c: which prices hold; then, after the job is filled, calibration and collective
  * prices, after the job is filled. */
 void zp_scenario_derive_prices(ZpScenarioResolve *resolve);
 void zp_scenario_set_prices(ZpScenarioResolve *resolve);
-/* scenario_values.c: the list of effective inputs. */
+/* values.c: the list of effective inputs. */
 void zp_scenario_list_values(ZpScenario *scenario, const ZpScenario *base);

@@ -8,9 +8,9 @@
 
 #include "models/words/nearest.h"
 #include "scenarios/imports/settings.h"
+#include "scenarios/language/axis.h"
 #include "scenarios/load/resolve_internal.h"
 #include "scenarios/load/text_internal.h"
-#include "scenarios/sweeps/axis.h"
 
 static void
 clear_axis(gpointer data)
@@ -53,8 +53,8 @@ give_axis(ZpScenario *scenario, const char *name, const char *text, const char *
           GError **error)
 {
     g_autofree char *full = NULL;
-    const ZpSchemaKey *key = zp_sweep_axis_key(name, &full, error);
-    if (key == NULL || zp_sweep_axis_count(key, text, error) < 0)
+    const ZpSchemaKey *key = zp_axis_key(name, &full, error);
+    if (key == NULL || zp_axis_count(key, text, error) < 0)
         return FALSE;
     ZpScenarioAxis axis = {g_steal_pointer(&full), g_strdup(text), g_strdup(origin)};
     for (guint a = 0; a < scenario->axes->len; a++) {
@@ -73,7 +73,7 @@ static gboolean
 has_axis(const ZpScenario *scenario, const char *name)
 {
     g_autofree char *full = NULL;
-    if (zp_sweep_axis_key(name, &full, NULL) == NULL)
+    if (zp_axis_key(name, &full, NULL) == NULL)
         return FALSE;
     for (guint a = 0; a < scenario->axes->len; a++) {
         if (strcmp(g_array_index(scenario->axes, ZpScenarioAxis, a).key, full) == 0)

@@ -16,8 +16,6 @@
 #define ZP_SCENARIO_MAX_BYTES ((gsize)16 * 1024 * 1024)
 #define ZP_SCENARIO_MAX_LINE ((gsize)64 * 1024)
 #define ZP_SCENARIO_MAX_ENTRIES 100000
-#define ZP_SCENARIO_MAX_LAYERS 10000
-#define ZP_SCENARIO_MAX_ELEMENTS ((gint64)1 << 56)
 
 /* One effective input. */
 typedef struct {

@@ -1,6 +1,6 @@
 #include "scenarios/sweeps/sweep.h"
 
-#include "scenarios/sweeps/axis.h"
+#include "scenarios/language/axis.h"
 
 struct _ZpSweep {
     const ZpScenario *base;
@@ -26,8 +26,8 @@ count_points(const ZpScenario *base, GError **error)
     for (guint a = 0; a < base->axes->len; a++) {
         const ZpScenarioAxis *axis = &g_array_index(base->axes, ZpScenarioAxis, a);
         g_autofree char *full = NULL;
-        const ZpSchemaKey *key = zp_sweep_axis_key(axis->key, &full, error);
-        gint64 n_values = key ? zp_sweep_axis_count(key, axis->text, error) : -1;
+        const ZpSchemaKey *key = zp_axis_key(axis->key, &full, error);
+        gint64 n_values = key ? zp_axis_count(key, axis->text, error) : -1;
         if (n_values < 0)
             return -1;
         g_string_append_printf(product, "%s%" G_GINT64_FORMAT, a > 0 ? " x " : "", n_values);
@@ -64,8 +64,8 @@ zp_sweep_new(const ZpScenario *base, GError **error)
     for (guint a = 0; a < base->axes->len; a++) {
         const ZpScenarioAxis *given = &g_array_index(base->axes, ZpScenarioAxis, a);
         g_autofree char *full = NULL;
-        const ZpSchemaKey *key = zp_sweep_axis_key(given->key, &full, NULL);
-        ZpSweepAxis axis = {.key = given->key, .values = zp_sweep_axis_expand(key, given->text)};
+        const ZpSchemaKey *key = zp_axis_key(given->key, &full, NULL);
+        ZpSweepAxis axis = {.key = given->key, .values = zp_axis_expand(key, given->text)};
         axis.n_values = g_strv_length(axis.values);
         g_array_append_val(sweep->axes, axis);
     }

@@ -1,7 +1,7 @@
 /* zeropeak check: is a file right, and what does it mean? */
 #include <stdio.h>
 
-#include "scenarios/imports/check_file.h"
+#include "scenarios/checks/check_file.h"
 #include "scenarios/load/scenario.h"
 #include "tools/line/command.h"
 

@@ -20,7 +20,7 @@ typedef struct {
     GArray *misplaced; /* ZpDsMisplaced at the top level */
 } ZpDsReader;
 
-/* Says it about the key, at the place of its value. */
+/* record.c.  Says it about the key, at the place of its value. */
 void zp_ds_internal_say(const ZpDsReader *reader, ZpImportSeverity severity, ZpDsKey key,
                         const char *mend, const char *format, ...) G_GNUC_PRINTF(5, 6);
 void zp_ds_internal_explain(const ZpDsReader *reader, ZpDsKey key, const char *format, ...)
@@ -31,18 +31,18 @@ void zp_ds_internal_conclude(const ZpDsReader *reader, ZpDsKey key, const char *
 void zp_ds_internal_set_count(const ZpDsReader *reader, ZpDsKey key, gint64 count,
                               ZpDsOrigin origin);
 
-/* ds_value.c: reads one value of a key that is not a block; `strict` as its block is. */
+/* value.c: reads one value of a key that is not a block; `strict` as its block is. */
 void zp_ds_value_read(const ZpDsReader *reader, ZpDsKey key, const ZpTree *tree, gboolean strict);
-/* ds_value.c: the default from the table. */
+/* value.c: the default from the table. */
 void zp_ds_value_reset(ZpDsValue *value, ZpDsKey key);
 void zp_ds_value_clear(ZpDsValue *value);
-/* ds_walk.c: reads all blocks, then lets deprecated keys set their successors. */
+/* walk.c: reads all blocks, then lets deprecated keys set their successors. */
 void zp_ds_walk_root(ZpDsReader *reader, const ZpTree *root);
-/* ds_auto.c: fills "auto". */
+/* auto.c: fills "auto". */
 void zp_ds_auto_fill(const ZpDsReader *reader);
-/* ds_batch.c: the batch equation. */
+/* batch.c: the batch equation. */
 void zp_ds_batch_check(const ZpDsReader *reader);
-/* ds_rules.c: keys that depend on each other: precision, offload, sizes. */
+/* rules.c: keys that depend on each other: precision, offload, sizes. */
 void zp_ds_rules_check(const ZpDsReader *reader);
-/* ds_stages.c: keys without effect at this stage, misplaced blocks. */
+/* stages.c: keys without effect at this stage, misplaced blocks. */
 void zp_ds_stages_check(const ZpDsReader *reader);

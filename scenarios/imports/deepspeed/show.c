@@ -1,6 +1,6 @@
 /* The configuration as a table, and the key table as documentation. */
 #include "scenarios/imports/deepspeed/config.h"
-#include "scenarios/imports/row.h"
+#include "scenarios/readers/row.h"
 
 #include <string.h>
 

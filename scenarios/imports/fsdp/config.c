@@ -1,7 +1,7 @@
 #include "scenarios/imports/fsdp/config.h"
 #include "scenarios/imports/fsdp/reader_internal.h"
-#include "scenarios/imports/row.h"
 #include "scenarios/readers/json_text.h"
+#include "scenarios/readers/row.h"
 #include "scenarios/readers/toml.h"
 #include "scenarios/readers/yaml.h"
 

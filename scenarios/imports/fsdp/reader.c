@@ -1,6 +1,6 @@
 #include "models/words/nearest.h"
 #include "scenarios/imports/fsdp/reader_internal.h"
-#include "scenarios/imports/row.h"
+#include "scenarios/readers/row.h"
 
 #include <math.h>
 #include <string.h>

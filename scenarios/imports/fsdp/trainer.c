@@ -1,7 +1,7 @@
 /* Arguments of the HF Trainer as JSON, or the file that its --fsdp_config names. */
 #include "models/words/nearest.h"
 #include "scenarios/imports/fsdp/reader_internal.h"
-#include "scenarios/imports/row.h"
+#include "scenarios/readers/row.h"
 
 #include <string.h>
 

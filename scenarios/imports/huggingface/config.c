@@ -9,8 +9,6 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-G_DEFINE_QUARK(zp - hf - error - quark, zp_hf_error)
-
 static const char *
 string_member(JsonObject *object, const char *key)
 {

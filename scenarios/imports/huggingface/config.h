@@ -6,6 +6,7 @@
 #pragma once
 
 #include "models/families/architecture.h"
+#include "scenarios/imports/huggingface/errors.h"
 
 /* `warnings` gets char * (may be NULL); errors name the file, and the line and key where there is
  * one.  All missing keys are named at once, and so are all wrong values. */
@@ -19,13 +20,3 @@ gboolean zp_hf_looks_like(const char *json, gssize length);
 
 /* The table of families as Markdown: what model_type, which module class is the block. */
 char *zp_hf_families_markdown(void);
-
-typedef enum {
-    ZP_HF_ERROR_IO,
-    ZP_HF_ERROR_SYNTAX,
-    ZP_HF_ERROR_MISSING,
-    ZP_HF_ERROR_RANGE,
-    ZP_HF_ERROR_UNSUPPORTED,
-} ZpHfError;
-#define ZP_HF_ERROR (zp_hf_error_quark())
-GQuark zp_hf_error_quark(void);

@@ -1,7 +1,7 @@
 #include "scenarios/imports/huggingface/read_internal.h"
 
 #include "models/families/architecture.h"
-#include "scenarios/imports/huggingface/config.h"
+#include "scenarios/imports/huggingface/errors.h"
 #include "scenarios/imports/huggingface/scan_internal.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "scenarios/imports/huggingface/scan_internal.h"
 
-#include "scenarios/imports/huggingface/config.h"
+#include "scenarios/imports/huggingface/errors.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "scenarios/sweeps/axis.h"
+#include "scenarios/language/axis.h"
 
 #define MODEL "[model]\ntotal_parameters = 7e9\npieces = 32\n"
 
@@ -46,11 +46,11 @@ test_axis(void)
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
         g_autofree char *full = NULL;
-        const ZpSchemaKey *key = zp_sweep_axis_key(cases[i].key, &full, &error);
+        const ZpSchemaKey *key = zp_axis_key(cases[i].key, &full, &error);
         g_assert_no_error(error);
-        gint64 n = zp_sweep_axis_count(key, cases[i].text, &error);
+        gint64 n = zp_axis_count(key, cases[i].text, &error);
         g_assert_no_error(error);
-        g_auto(GStrv) values = zp_sweep_axis_expand(key, cases[i].text);
+        g_auto(GStrv) values = zp_axis_expand(key, cases[i].text);
         g_assert_cmpint(n, ==, g_strv_length(values));
         g_autofree char *joined = g_strjoinv("|", values);
         g_assert_cmpstr(joined, ==, cases[i].values);
@@ -74,7 +74,7 @@ test_bad_axis(void)
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
         const ZpSchemaKey *key = zp_schema_find(cases[i].key, NULL);
-        g_assert_cmpint(zp_sweep_axis_count(key, cases[i].text, &error), ==, -1);
+        g_assert_cmpint(zp_axis_count(key, cases[i].text, &error), ==, -1);
         if (strstr(error->message, cases[i].say) == NULL)
             g_error("%s gives %s", cases[i].text, error->message);
     }

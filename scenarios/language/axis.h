@@ -9,8 +9,8 @@
 
 /* The key that `name` ("zero.stage", "stage", "layer.NAME.parameters") stands for; *full gets its
  * full name.  NULL for unknown keys and those of [sweep]. */
-const ZpSchemaKey *zp_sweep_axis_key(const char *name, char **full, GError **error);
+const ZpSchemaKey *zp_axis_key(const char *name, char **full, GError **error);
 /* Number of values, or -1: an item is not legal for the key. */
-gint64 zp_sweep_axis_count(const ZpSchemaKey *key, const char *text, GError **error);
+gint64 zp_axis_count(const ZpSchemaKey *key, const char *text, GError **error);
 /* NULL-terminated; `text` must have been counted, and few enough. */
-char **zp_sweep_axis_expand(const ZpSchemaKey *key, const char *text);
+char **zp_axis_expand(const ZpSchemaKey *key, const char *text);

@@ -1,9 +1,10 @@
-#include "scenarios/imports/check_file.h"
+#include "scenarios/checks/check_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "scenarios/imports/check_model_internal.h"
+#include "scenarios/checks/check_model_internal.h"
+#include "scenarios/imports/classes.h"
 #include "scenarios/imports/huggingface/config.h"
 #include "scenarios/load/scenario.h"
 #include "scenarios/readers/json_write.h"
@@ -81,7 +82,7 @@ read_model(ZpCheckFile *check, const char *path)
         "%s: %" G_GINT64_FORMAT " parameters (%" G_GINT64_FORMAT " active), %d blocks of class %s, "
         "head %s",
         check->model->family, check->model->n_elements, check->model->n_active_elements,
-        check->model->n_blocks, zp_check_model_block_class(check->model),
+        check->model->n_blocks, zp_classes_block(check->model),
         check->model->tied ? "tied" : "not tied");
 }
 

@@ -5,8 +5,6 @@
 
 #include "models/job/model.h"
 
-/* The class that wrapping policies name; "" for hand-spelt models. */
-const char *zp_check_model_block_class(const ZpModel *model);
 /* One line a unit; equal neighbours are counted. */
 char *zp_check_model_text(const ZpModel *model);
 /* The members "model" and "units" of an open JSON object. */

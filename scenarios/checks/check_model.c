@@ -1,18 +1,9 @@
-#include "scenarios/imports/check_model_internal.h"
+#include "scenarios/checks/check_model_internal.h"
 
 #include <string.h>
 
+#include "scenarios/imports/classes.h"
 #include "scenarios/readers/json_write.h"
-
-const char *
-zp_check_model_block_class(const ZpModel *model)
-{
-    for (gint32 m = 0; m < (gint32)model->modules->len; m++) {
-        if (zp_model_module(model, m)->is_block)
-            return zp_model_module(model, m)->class_name;
-    }
-    return "";
-}
 
 /* A unit is a run of layers of one block, or one layer outside the blocks. */
 typedef struct {
@@ -116,7 +107,7 @@ zp_check_model_members(const ZpModel *model, JsonBuilder *builder)
     zp_json_write_int(builder, "trainable_parameters", model->n_trainable_elements);
     zp_json_write_int(builder, "active_parameters", model->n_active_elements);
     zp_json_write_bool(builder, "tied", model->tied);
-    zp_json_write_text(builder, "block_class", zp_check_model_block_class(model));
+    zp_json_write_text(builder, "block_class", zp_classes_block(model));
     zp_json_write_int(builder, "blocks", model->n_blocks);
     zp_json_write_int(builder, "hidden", model->hidden);
     zp_json_write_int(builder, "heads", model->heads);

@@ -1,4 +1,4 @@
-#include "scenarios/imports/row.h"
+#include "scenarios/readers/row.h"
 #include "scenarios/readers/message.h"
 
 void

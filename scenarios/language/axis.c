@@ -1,13 +1,11 @@
-#include "scenarios/sweeps/axis.h"
+#include "scenarios/language/axis.h"
 
 #include <string.h>
-
-#include "scenarios/load/scenario.h"
 
 #define MAX_ITEMS 10000
 
 const ZpSchemaKey *
-zp_sweep_axis_key(const char *name, char **full, GError **error)
+zp_axis_key(const char *name, char **full, GError **error)
 {
     const char *last = strrchr(name, '.');
     gboolean layer = g_str_has_prefix(name, "layer.") && last > name + strlen("layer.");
@@ -119,7 +117,7 @@ count_of(const Range *range)
 }
 
 gint64
-zp_sweep_axis_count(const ZpSchemaKey *key, const char *text, GError **error)
+zp_axis_count(const ZpSchemaKey *key, const char *text, GError **error)
 {
     g_auto(GStrv) items = zp_quantity_split_list(text, MAX_ITEMS, error);
     gint64 n = 0;
@@ -145,7 +143,7 @@ zp_sweep_axis_count(const ZpSchemaKey *key, const char *text, GError **error)
 }
 
 char **
-zp_sweep_axis_expand(const ZpSchemaKey *key, const char *text)
+zp_axis_expand(const ZpSchemaKey *key, const char *text)
 {
     g_auto(GStrv) items = zp_quantity_split_list(text, MAX_ITEMS, NULL);
     g_autoptr(GStrvBuilder) values = g_strv_builder_new();
