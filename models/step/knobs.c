@@ -164,7 +164,7 @@ zp_knobs_compare(const ZpJob *job, const ZpStepSummary *base, const volatile gin
             .change = g_steal_pointer(&change),
             .peak_delta_bytes = summary.peak_bytes - base->peak_bytes,
             .step_delta_ps = summary.step_ps - base->step_ps,
-            .fits = summary.fits,
+            .verdict = summary.verdict,
         };
         g_array_append_val(rows, row);
     }

@@ -8,7 +8,7 @@ typedef struct {
     const char *change;      /* "off (now 2)": owned by the result */
     gint64 peak_delta_bytes; /* positive: the peak rises */
     ZpTime step_delta_ps;    /* positive: the step takes longer */
-    gboolean fits;
+    ZpVerdict verdict;
 } ZpKnobsRow;
 
 /* Simulates every variation that is legal and differs from `base`; GArray of ZpKnobsRow in table

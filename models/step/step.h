@@ -4,6 +4,7 @@
 
 #include "models/ledger/ledger.h"
 #include "models/runtimes/runtime.h"
+#include "models/step/verdict.h"
 #include "sim/allocator/allocator.h"
 #include "sim/players/play.h"
 
@@ -46,7 +47,10 @@ typedef struct {
     /* headroom = capacity - peak - contingency; with an allocator reserved takes the peak's place,
      * also in contingency. */
     gint64 capacity_bytes, contingency_bytes, headroom_bytes;
-    gboolean fits;
+    /* The band of what is needed (reserved with an allocator, else the peak) without contingency,
+     * and what follows. */
+    gint64 needed_bytes, needed_low_bytes, needed_high_bytes;
+    ZpVerdict verdict;
     gint32 first_over_instr; /* where the capacity is first exceeded, or ZP_TAPE_NONE */
     ZpStepTraffic traffic[ZP_STEP_MAX_TRAFFIC]; /* of the last step */
     int n_traffic;

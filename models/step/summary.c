@@ -91,11 +91,19 @@ fill_verdict(const ZpJob *job, const ZpAllocatorResult *allocator, ZpStepSummary
     summary->capacity_bytes = job->device.capacity_bytes;
     summary->contingency_bytes = (gint64)ceil((double)needed * job->device.contingency);
     summary->headroom_bytes = summary->capacity_bytes - needed - summary->contingency_bytes;
-    summary->fits = summary->capacity_bytes == 0 || summary->headroom_bytes >= 0;
     if (summary->capacity_bytes == 0)
         summary->headroom_bytes = 0;
     else if (allocator != NULL)
         summary->first_over_instr = allocator->out_of_memory_instr;
+    summary->needed_bytes = summary->needed_low_bytes = summary->needed_high_bytes = needed;
+    summary->verdict = zp_verdict_of(&(ZpVerdictQuestion){
+        .needed_bytes = needed,
+        .low_bytes = summary->needed_low_bytes,
+        .high_bytes = summary->needed_high_bytes,
+        .capacity_bytes = summary->capacity_bytes,
+        .contingency = job->device.contingency,
+        .flushed = allocator != NULL && allocator->n_flushes > 0,
+    });
 }
 
 static void

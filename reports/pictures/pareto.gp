@@ -1,6 +1,6 @@
 # Peak against step time: every point, the front, and the points worth naming.
 set xlabel 'peak of a rank (GiB)'
-set ylabel 'step time (ms)'
+set ylabel zp_time
 set grid xtics ytics
 set offsets graph 0.04, graph 0.04, graph 0.08, graph 0.04
 if (zp_capacity > 0 && zp_capacity <= zp_top) {

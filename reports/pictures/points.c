@@ -70,15 +70,17 @@ read_rows(ZpStore *store, gint64 sweep, gint64 axis, ZpPlotPoints *points, GErro
 {
     g_autoptr(ZpStatement) statement = zp_store_prepare(
         store,
-        "SELECT p.point, p.step_ps, p.peak_bytes, p.capacity_bytes, p.fits, p.error IS NOT NULL,"
+        "SELECT p.point, p.step_ps, p.peak_bytes, p.capacity_bytes, coalesce(p.fits, 1), p.error "
+        "IS NOT NULL,"
         " (SELECT n.text FROM sweep_value v JOIN name n ON n.id = v.value"
         "   WHERE v.sweep = p.sweep AND v.point = p.point AND v.axis = ?2),"
         " (SELECT group_concat(t, ' ') FROM (SELECT substr(a.key, instr(a.key, '.') + 1) || '=' || "
         "n.text AS t"
         "   FROM sweep_value v JOIN sweep_axis a ON a.sweep = v.sweep AND a.axis = v.axis"
         "   JOIN name n ON n.id = v.value WHERE v.sweep = p.sweep AND v.point = p.point"
-        "   AND v.axis <> ?2 ORDER BY v.axis))"
-        " FROM sweep_point p WHERE p.sweep = ?1 ORDER BY p.point",
+        "   AND v.axis <> ?2 ORDER BY v.axis)), m.time_ps, m.is_per_token"
+        " FROM sweep_point p LEFT JOIN (SELECT * FROM sweep_merit WHERE sweep = ?1) m"
+        "   ON m.point = p.point WHERE p.sweep = ?1 ORDER BY p.point",
         error);
     if (statement == NULL)
         return FALSE;
@@ -94,9 +96,11 @@ read_rows(ZpStore *store, gint64 sweep, gint64 axis, ZpPlotPoints *points, GErro
                              .capacity_bytes = sqlite3_column_int64(statement, 3),
                              .fits = sqlite3_column_int(statement, 4) != 0,
                              .refused = sqlite3_column_int(statement, 5) != 0,
+                             .time_ps = sqlite3_column_int64(statement, 8),
                              .axis_value = g_strdup(value != NULL ? value : ""),
                              .others = g_strdup(others != NULL ? others : "")};
         g_array_append_val(points->points, point);
+        points->per_token = points->per_token || sqlite3_column_int(statement, 9) != 0;
         points->n_valid += point.refused ? 0 : 1;
         points->highest_bytes = MAX(points->highest_bytes, point.peak_bytes);
         points->capacity_bytes = MAX(points->capacity_bytes, point.capacity_bytes);

@@ -8,6 +8,7 @@ typedef struct {
     char *axis_value; /* of the chosen axis; "" without one */
     char *others;     /* "ranks=8 ..." of the other axes, sections left out; "" if there are none */
     gint64 step_ps, peak_bytes, capacity_bytes;
+    gint64 time_ps; /* that points are ranked by */
     gboolean refused, fits;
 } ZpPlotPoint;
 
@@ -15,6 +16,7 @@ typedef struct {
     char *name, *axis; /* of the sweep; key of the chosen axis */
     GArray *points;    /* ZpPlotPoint, in order */
     gint64 highest_bytes, capacity_bytes;
+    gboolean per_token; /* time_ps is a token's */
     gsize n_valid;
 } ZpPlotPoints;
 

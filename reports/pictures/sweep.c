@@ -110,6 +110,12 @@ write_label(GString *script, const char *name, const char *what, const ZpPlotPoi
     zp_plot_set_text(script, name, text);
 }
 
+static double
+time_unit_ps(const ZpPlotPoints *points)
+{
+    return points->per_token ? 1e6 : ZP_PLOT_MS;
+}
+
 /* A block of one point, or of none. */
 static void
 write_point(GString *script, const char *name, const ZpPlotPoints *points, gint32 index)
@@ -118,7 +124,7 @@ write_point(GString *script, const char *name, const ZpPlotPoints *points, gint3
     if (index != ZP_PARETO_NONE) {
         const ZpPlotPoint *point = &g_array_index(points->points, ZpPlotPoint, index);
         zp_plot_number(script, (double)point->peak_bytes / ZP_PLOT_GIB);
-        zp_plot_number(script, (double)point->step_ps / ZP_PLOT_MS);
+        zp_plot_number(script, (double)point->time_ps / time_unit_ps(points));
     } else {
         g_string_append(script, "NaN NaN");
     }
@@ -134,7 +140,7 @@ write_all(GString *script, const ZpPlotPoints *points)
         if (point->refused)
             continue;
         zp_plot_number(script, (double)point->peak_bytes / ZP_PLOT_GIB);
-        zp_plot_number(script, (double)point->step_ps / ZP_PLOT_MS);
+        zp_plot_number(script, (double)point->time_ps / time_unit_ps(points));
         g_string_append_printf(script, "%d\n", point->fits ? 1 : 0);
     }
     g_string_append(script, "EOD\n");
@@ -151,7 +157,7 @@ zp_plot_pareto(ZpStore *store, const ZpPlotRequest *request, GString *script, GE
     for (guint i = 0; i < n; i++) {
         const ZpPlotPoint *point = &g_array_index(points.points, ZpPlotPoint, i);
         figures[i] =
-            (ZpParetoPoint){point->peak_bytes, point->step_ps, !point->refused, point->fits};
+            (ZpParetoPoint){point->peak_bytes, point->time_ps, !point->refused, point->fits};
     }
     g_auto(ZpPareto) pareto = {0};
     zp_pareto_find(figures, n, &pareto);
@@ -159,7 +165,7 @@ zp_plot_pareto(ZpStore *store, const ZpPlotRequest *request, GString *script, GE
     g_string_append(script, "$front << EOD\n");
     for (gsize i = 0; i < pareto.n_front; i++) {
         zp_plot_number(script, (double)figures[pareto.front[i]].peak_bytes / ZP_PLOT_GIB);
-        zp_plot_number(script, (double)figures[pareto.front[i]].step_ps / ZP_PLOT_MS);
+        zp_plot_number(script, (double)figures[pareto.front[i]].time_ps / time_unit_ps(&points));
         g_string_append_c(script, '\n');
     }
     g_string_append(script, "EOD\n");
@@ -169,7 +175,10 @@ zp_plot_pareto(ZpStore *store, const ZpPlotRequest *request, GString *script, GE
     write_label(script, "zp_knee", "knee", &points, pareto.knee);
     write_label(script, "zp_fastest", "fastest", &points, pareto.best_time);
     write_label(script, "zp_smallest", "lowest peak", &points, pareto.best_memory);
-    zp_plot_title(script, request->title, points.name, "peak against step time");
+    zp_plot_set_text(script, "zp_time",
+                     points.per_token ? "time per token (us)" : "step time (ms)");
+    zp_plot_title(script, request->title, points.name,
+                  points.per_token ? "peak against time per token" : "peak against step time");
     zp_plot_capacity(script, points.capacity_bytes, points.highest_bytes);
     return TRUE;
 }

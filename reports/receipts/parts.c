@@ -34,6 +34,17 @@ zp_receipt_bool(JsonBuilder *json, const char *key, gboolean value)
 }
 
 void
+zp_receipt_verdict(JsonBuilder *json, ZpVerdict verdict)
+{
+    gboolean known = verdict != ZP_VERDICT_NONE;
+    zp_receipt_text(json, "verdict", known ? zp_verdict_name(verdict) : NULL);
+    if (known)
+        zp_receipt_bool(json, "fits", zp_verdict_may_run(verdict));
+    else
+        zp_receipt_text(json, "fits", NULL);
+}
+
+void
 zp_receipt_object(JsonBuilder *json, const char *key)
 {
     json_builder_set_member_name(json, key);

@@ -237,7 +237,10 @@ verdict(JsonBuilder *json, const ZpReportRun *run)
     g_autofree char *over =
         s->first_over_instr == ZP_TAPE_NONE ? NULL : zp_event_text(run->tape, s->first_over_instr);
     zp_receipt_object(json, "verdict");
-    zp_receipt_bool(json, "fits", s->fits);
+    zp_receipt_verdict(json, s->verdict);
+    zp_receipt_int(json, "needed_bytes", s->needed_bytes);
+    zp_receipt_int(json, "needed_low_bytes", s->needed_low_bytes);
+    zp_receipt_int(json, "needed_high_bytes", s->needed_high_bytes);
     zp_receipt_int(json, "capacity_bytes", s->capacity_bytes);
     zp_receipt_int(json, "contingency_bytes", s->contingency_bytes);
     zp_receipt_int(json, "headroom_bytes", s->headroom_bytes);

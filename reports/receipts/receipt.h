@@ -27,8 +27,10 @@
  *               other_streams_bytes, other_sizes_bytes, segments, deferred, flushes, pools
  *               [{stream, size_class, segments, allocated_bytes, active_bytes, reserved_bytes,
  *               largest_free_bytes}]}: models and words of sim/allocator/allocator.h
- *   verdict     {fits, capacity_bytes, contingency_bytes, headroom_bytes, first_over (event text)}
- *   ledger      as below without its head
+ *   verdict     {verdict ("fits", "tight", "does not fit"; null: memory is unlimited), fits (not
+ *               known to fail), needed_bytes, needed_low_bytes, needed_high_bytes (the band;
+ * reserved with an allocator, else the peak; without contingency), capacity_bytes,
+ * contingency_bytes, headroom_bytes, first_over (event text)} ledger      as below without its head
  *   warnings    [text]
  *   trace       with a recorder: {operations [{stream, kind, phase, unit, micro_batch, step, rank,
  *               start_ps, end_ps, exposed_ps, bytes, wire_bytes, rule}],

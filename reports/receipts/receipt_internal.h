@@ -14,6 +14,9 @@ void zp_receipt_bool(JsonBuilder *json, const char *key, gboolean value);
 void zp_receipt_object(JsonBuilder *json, const char *key);
 void zp_receipt_array(JsonBuilder *json, const char *key);
 
+/* "verdict" (fits, tight, does not fit) and "fits" (may run); null without a capacity. */
+void zp_receipt_verdict(JsonBuilder *json, ZpVerdict verdict);
+
 /* schema, version, name, source, inputs, job. */
 void zp_receipt_head(JsonBuilder *json, const ZpReportRun *run, const char *schema);
 void zp_receipt_ledger(JsonBuilder *json, const ZpLedger *ledger);

@@ -38,9 +38,9 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
         " shard_group, step_ps, exposed_ps, host_blocked_ps, tokens_per_step, model_flops, mfu,"
         " peak_bytes, peak_ps, peak_rank, peak_event, peak_unit, peak_phase, persistent_bytes,"
         " host_peak_bytes, capacity_bytes, contingency_bytes, headroom_bytes, fits, "
-        "allocated_bytes,"
+        "verdict, allocated_bytes,"
         " active_bytes, reserved_bytes) VALUES"
-        " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         error);
     if (insert == NULL ||
         !zp_store_insert(
@@ -52,7 +52,9 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
             ZP_INT(s->peak_bytes), ZP_INT(s->peak_time), ZP_INT(s->peak_rank), ZP_TEXT(text),
             ZP_NAME(event.unit), ZP_NAME(event.phase), ZP_INT(s->persistent_bytes),
             ZP_INT(s->host_peak_bytes), ZP_INT(s->capacity_bytes), ZP_INT(s->contingency_bytes),
-            ZP_INT(s->headroom_bytes), ZP_INT((gint64)(s->fits ? 1 : 0)),
+            ZP_INT(s->headroom_bytes),
+            ZP_FLAG_UNLESS(s->verdict == ZP_VERDICT_NONE, zp_verdict_may_run(s->verdict)),
+            ZP_NAME(s->verdict == ZP_VERDICT_NONE ? NULL : zp_verdict_name(s->verdict)),
             ZP_ID(allocator.allocated_bytes), ZP_ID(allocator.active_bytes),
             ZP_ID(allocator.reserved_bytes)))
         return -1;

@@ -69,7 +69,8 @@ CREATE TABLE run (
     capacity_bytes    INTEGER NOT NULL,  -- 0: unlimited
     contingency_bytes INTEGER NOT NULL,
     headroom_bytes    INTEGER NOT NULL,
-    fits              INTEGER NOT NULL CHECK (fits IN (0, 1)),
+    fits              INTEGER CHECK (fits IN (0, 1)), -- not known to fail; NULL: unlimited
+    verdict           INTEGER REFERENCES name(id),    -- fits, tight, does not fit
     -- Peaks of the caching allocator on rank 0, each its own; NULL where none was simulated.
     allocated_bytes   INTEGER,           -- rounded to blocks, without the runtime overhead
     active_bytes      INTEGER,           -- and released blocks that another stream still uses
@@ -269,6 +270,7 @@ CREATE TABLE sweep_point (
     step_ps           INTEGER,
     exposed_ps        INTEGER,
     tokens_per_step   INTEGER,
+    tokens_per_rank   INTEGER,
     mfu               REAL,
     peak_bytes        INTEGER,
     persistent_bytes  INTEGER,
@@ -277,6 +279,7 @@ CREATE TABLE sweep_point (
     contingency_bytes INTEGER,
     headroom_bytes    INTEGER,
     fits              INTEGER,
+    verdict           INTEGER REFERENCES name(id),
     allocated_bytes   INTEGER,               -- as in run
     active_bytes      INTEGER,
     reserved_bytes    INTEGER,
@@ -316,8 +319,9 @@ SELECT r.id AS run, r.name, r.runtime, r.model, r.stage, r.ranks,
        u.text AS peak_unit, p.text AS peak_phase, r.peak_event,
        r.persistent_bytes / 1073741824.0 AS persistent_gib,
        CASE WHEN r.capacity_bytes > 0 THEN r.headroom_bytes / 1073741824.0 END AS headroom_gib,
-       r.fits
-  FROM run r LEFT JOIN name u ON u.id = r.peak_unit LEFT JOIN name p ON p.id = r.peak_phase;
+       r.fits, v.text AS verdict
+  FROM run r LEFT JOIN name u ON u.id = r.peak_unit LEFT JOIN name p ON p.id = r.peak_phase
+       LEFT JOIN name v ON v.id = r.verdict;
 
 CREATE VIEW memory_timeline AS
 SELECT m.run, m.ordinal, m.rank, s.text AS space, m.time_ps, m.time_ps / 1e9 AS time_ms,
@@ -396,18 +400,29 @@ SELECT p.sweep, p.point,
        p.mfu, p.peak_bytes, p.peak_bytes / 1073741824.0 AS peak_gib,
        p.reserved_bytes / 1073741824.0 AS reserved_gib,
        CASE WHEN p.capacity_bytes > 0 THEN p.headroom_bytes / 1073741824.0 END AS headroom_gib,
-       p.fits, p.error
-  FROM sweep_point p
+       p.fits, v.text AS verdict, p.error
+  FROM sweep_point p LEFT JOIN name v ON v.id = p.verdict
  ORDER BY p.sweep, p.point;
 
--- Points that no other point beats on peak and step time; of equal ones the first.
+-- What points are ranked by: step time, or time per token where steps differ in tokens; and whether
+-- they are ranked: those that may run, or all where none may.
+CREATE VIEW sweep_merit AS
+SELECT sweep, point, peak_bytes,
+       min(tokens_per_rank) OVER w <> max(tokens_per_rank) OVER w AS is_per_token,
+       CASE WHEN min(tokens_per_rank) OVER w = max(tokens_per_rank) OVER w THEN step_ps
+            ELSE step_ps / max(tokens_per_rank, 1) END AS time_ps,
+       coalesce(fits, 1) = max(coalesce(fits, 1)) OVER w AS is_ranked
+  FROM sweep_point WHERE error IS NULL
+WINDOW w AS (PARTITION BY sweep);
+
+-- Ranked points that no other beats on peak and time; of equal ones the first.
 CREATE VIEW pareto AS
 SELECT t.*
   FROM sweep_table t
-       JOIN (SELECT sweep, point, step_ps,
-                    min(step_ps) OVER (PARTITION BY sweep ORDER BY peak_bytes, step_ps, point
+       JOIN (SELECT sweep, point, time_ps,
+                    min(time_ps) OVER (PARTITION BY sweep ORDER BY peak_bytes, time_ps, point
                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS best_ps
-               FROM sweep_point WHERE error IS NULL) f
+               FROM sweep_merit WHERE is_ranked) f
          ON f.sweep = t.sweep AND f.point = t.point
- WHERE f.best_ps IS NULL OR f.step_ps < f.best_ps
+ WHERE f.best_ps IS NULL OR f.time_ps < f.best_ps
  ORDER BY t.sweep, t.peak_bytes;

@@ -9,7 +9,7 @@
 #include "reports/store/recorder.h"
 #include "reports/text/report.h"
 
-#define ZP_STORE_SCHEMA 2
+#define ZP_STORE_SCHEMA 3
 #define ZP_STORE_APPLICATION_ID 0x5a45504b /* "ZEPK", at offset 68 of the file */
 
 typedef enum {

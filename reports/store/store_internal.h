@@ -70,6 +70,10 @@ typedef struct {
     {                                                \
         .type = ZP_STORE_VALUE_NAME, .text = (value) \
     }
+#define ZP_FLAG_UNLESS(unknown, value)                                                           \
+    {                                                                                            \
+        .type = (unknown) ? ZP_STORE_VALUE_NULL : ZP_STORE_VALUE_INT, .integer = (value) ? 1 : 0 \
+    }
 #define zp_store_insert(store, statement, error, ...)                                 \
     zp_store_insert_row(store, statement, error, (const ZpStoreValue[]){__VA_ARGS__}, \
                         sizeof((const ZpStoreValue[]){__VA_ARGS__}) / sizeof(ZpStoreValue))

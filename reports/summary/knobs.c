@@ -2,6 +2,7 @@
 
 #include "reports/text/format.h"
 #include "reports/text/table.h"
+#include "reports/text/words.h"
 
 static void
 signed_cell(ZpTable *table, gint64 delta, void (*format)(GString *, gint64))
@@ -31,7 +32,7 @@ zp_summary_knobs(const GArray *rows, GString *out)
         zp_table_cell(table, row->change);
         signed_cell(table, row->peak_delta_bytes, zp_format_bytes);
         signed_cell(table, row->step_delta_ps, zp_format_time);
-        zp_table_cell(table, row->fits ? "yes" : "no");
+        zp_table_cell(table, zp_words_verdict(row->verdict));
     }
     zp_table_print(table, FALSE, out);
 }

@@ -100,9 +100,10 @@ overheads(const ZpDevice *device, gboolean color, GString *out)
 }
 
 static void
-bound(const ZpLedger *ledger, gboolean color, GString *out)
+bound(const ZpLedger *ledger, gboolean is_bound, gboolean color, GString *out)
 {
-    static const char *const titles[] = {"Upper bound", "GB", "GiB", "share", NULL};
+    const char *const titles[] = {is_bound ? "Upper bound" : "Textbook sum", "GB", "GiB", "share",
+                                  NULL};
     ZpWordsPart parts[ZP_WORDS_N_PARTS];
     zp_words_parts(ledger, parts);
     g_autoptr(ZpTable) table = zp_table_new("lrrr", 0);
@@ -127,9 +128,10 @@ zp_summary_ledger(const ZpReportRun *run, gboolean color, GString *out)
     rows(ledger, color, out);
     g_string_append_c(out, '\n');
     overheads(&run->job->device, color, out);
-    bound(ledger, color, out);
+    gboolean is_bound = strcmp(run->job->runtime, "ideal") == 0;
+    bound(ledger, is_bound, color, out);
     g_string_append_c(out, '\n');
-    if (strcmp(run->job->runtime, "ideal") != 0) {
+    if (!is_bound) {
         g_string_append_printf(
             out,
             "These are the rules of the ideal runtime, no bound for %s, which keeps\n"
@@ -137,6 +139,13 @@ zp_summary_ledger(const ZpReportRun *run, gboolean color, GString *out)
             run->job->runtime);
         return;
     }
-    zp_summary_verdict(ledger->fits, ledger->capacity_bytes, ledger->contingency_bytes,
-                       ledger->headroom_bytes, color, out);
+    ZpSummaryVerdict verdict = {
+        .verdict = ledger->capacity_bytes == 0 ? ZP_VERDICT_NONE
+                   : ledger->fits              ? ZP_VERDICT_FITS
+                                               : ZP_VERDICT_DOES_NOT_FIT,
+        .capacity_bytes = ledger->capacity_bytes,
+        .contingency_bytes = ledger->contingency_bytes,
+        .headroom_bytes = ledger->headroom_bytes,
+    };
+    zp_summary_verdict(&verdict, color, out);
 }

@@ -77,22 +77,25 @@ append_both(GString *out, gint64 bytes)
 }
 
 void
-zp_summary_verdict(gboolean fits, gint64 capacity_bytes, gint64 contingency_bytes,
-                   gint64 headroom_bytes, gboolean color, GString *out)
+zp_summary_verdict(const ZpSummaryVerdict *what, gboolean color, GString *out)
 {
-    if (capacity_bytes == 0) {
-        g_string_append(out, "Verdict: no capacity given\n");
+    static const char *const colors[ZP_N_VERDICTS] = {"", "\033[32m", "\033[33m", "\033[31m"};
+    if (what->verdict == ZP_VERDICT_NONE) {
+        g_string_append(out, "No verdict: no capacity given\n");
         return;
     }
-    const char *start = !color ? "" : fits ? "\033[32m" : "\033[31m";
-    g_string_append_printf(out, "Verdict: %s%s%s, ", start, fits ? "fits" : "does not fit",
-                           color ? "\033[0m" : "");
-    append_both(out, ABS(headroom_bytes));
-    g_string_append(out, headroom_bytes >= 0 ? " to spare of " : " too much for ");
-    append_both(out, capacity_bytes);
-    if (contingency_bytes > 0) {
+    g_string_append_printf(out, "Verdict: %s%s%s, ", color ? colors[what->verdict] : "",
+                           zp_verdict_name(what->verdict), color ? "\033[0m" : "");
+    append_both(out, ABS(what->headroom_bytes));
+    g_string_append(out, what->headroom_bytes >= 0 ? " to spare of " : " too much for ");
+    append_both(out, what->capacity_bytes);
+    if (what->contingency_bytes > 0) {
         g_string_append(out, "\n         after a contingency of ");
-        append_both(out, contingency_bytes);
+        append_both(out, what->contingency_bytes);
     }
+    if (what->n_flushes > 0)
+        g_string_append_printf(
+            out, "\n         the allocator had to empty its cache %" G_GINT64_FORMAT " times",
+            what->n_flushes);
     g_string_append_c(out, '\n');
 }

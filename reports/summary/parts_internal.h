@@ -10,11 +10,15 @@ void zp_summary_head(const ZpReportRun *run, gboolean color, GString *out);
  */
 void zp_summary_amount_cells(ZpTable *table, gint64 bytes);
 void zp_summary_bytes_cells(ZpTable *table, gint64 bytes, gint64 whole);
-/* "Verdict: fits, ... to spare of ..." */
 /* What priced the works of the last step: kind, ranks, bytes, time, rate and rule. */
 void zp_summary_prices(const ZpReportRun *run, gboolean color, GString *out);
-void zp_summary_verdict(gboolean fits, gint64 capacity_bytes, gint64 contingency_bytes,
-                        gint64 headroom_bytes, gboolean color, GString *out);
+/* "Verdict: fits, ... to spare of ..." */
+typedef struct {
+    ZpVerdict verdict;
+    gint64 capacity_bytes, contingency_bytes, headroom_bytes;
+    gint64 n_flushes; /* times the allocator emptied its cache */
+} ZpSummaryVerdict;
+void zp_summary_verdict(const ZpSummaryVerdict *what, gboolean color, GString *out);
 /* Where the last step's time went, summed to the step. */
 void zp_summary_parts(const ZpReportRun *run, gboolean color, GString *out);
 /* What the caching allocator reserved and why; nothing where the run had none. */

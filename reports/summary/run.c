@@ -122,8 +122,14 @@ zp_summary_run(const ZpReportRun *run, gboolean color, GString *out)
         g_string_append(out, " at its peak\n");
     }
     zp_summary_allocator(run, out);
-    zp_summary_verdict(s->fits, s->capacity_bytes, s->contingency_bytes, s->headroom_bytes, color,
-                       out);
+    ZpSummaryVerdict verdict = {
+        .verdict = s->verdict,
+        .capacity_bytes = s->capacity_bytes,
+        .contingency_bytes = s->contingency_bytes,
+        .headroom_bytes = s->headroom_bytes,
+        .n_flushes = s->has_allocator ? s->allocator.n_flushes : 0,
+    };
+    zp_summary_verdict(&verdict, color, out);
 }
 
 void

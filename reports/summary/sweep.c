@@ -3,6 +3,7 @@
 #include "reports/receipts/receipt_internal.h"
 #include "reports/text/format.h"
 #include "reports/text/table.h"
+#include "reports/text/words.h"
 
 /* Do points differ in the tokens that a rank's step processes?  Then step times do not compare,
  * times per token do. */
@@ -29,9 +30,9 @@ pareto_points(const ZpReportPoint *points, gsize n)
         const ZpStepSummary *summary = points[i].summary;
         if (summary == NULL)
             continue;
-        ZpTime time =
-            per_token ? summary->step_ps / MAX(summary->tokens_per_rank, 1) : summary->step_ps;
-        out[i] = (ZpParetoPoint){summary->peak_bytes, time, TRUE, summary->fits};
+        ZpTime time = zp_pareto_time(summary->step_ps, summary->tokens_per_rank, per_token);
+        out[i] =
+            (ZpParetoPoint){summary->peak_bytes, time, TRUE, zp_verdict_may_run(summary->verdict)};
     }
     return out;
 }
@@ -44,8 +45,8 @@ by_merit(gconstpointer pa, gconstpointer pb, gpointer data)
     gsize a = *(const gsize *)pa, b = *(const gsize *)pb;
     if (points[a].fits != points[b].fits)
         return points[a].fits ? -1 : 1;
-    if (points[a].step_ps != points[b].step_ps)
-        return points[a].step_ps < points[b].step_ps ? -1 : 1;
+    if (points[a].time_ps != points[b].time_ps)
+        return points[a].time_ps < points[b].time_ps ? -1 : 1;
     if (points[a].peak_bytes != points[b].peak_bytes)
         return points[a].peak_bytes < points[b].peak_bytes ? -1 : 1;
     return a < b ? -1 : a > b;
@@ -80,7 +81,7 @@ add_row(ZpTable *table, const ZpReportSweep *sweep, const ZpReportPoint *point, 
     zp_format_time(zp_table_open_cell(table), point->summary->exposed_ps);
     zp_format_gb(zp_table_open_cell(table), point->summary->peak_bytes);
     zp_format_gib(zp_table_open_cell(table), point->summary->peak_bytes);
-    zp_table_cell(table, point->summary->fits ? "yes" : "no");
+    zp_table_cell(table, zp_words_verdict(point->summary->verdict));
     zp_table_cell(table, note);
 }
 
@@ -109,7 +110,8 @@ static void
 print_front(const ZpReportSweep *sweep, const ZpReportPoint *points, const ZpPareto *pareto,
             const char *measure, gboolean color, GString *out)
 {
-    g_string_append_printf(out, "\nPareto front: nothing beats these on both peak and %s\n",
+    g_string_append_printf(out, "\nPareto front%s: nothing beats these on both peak and %s\n",
+                           pareto->some_fit ? " of the points that fit" : ", though no point fits",
                            measure);
     g_autoptr(ZpTable) table = begin_table(sweep);
     for (gsize i = 0; i < pareto->n_front; i++) {
@@ -187,7 +189,7 @@ add_json_point(JsonBuilder *builder, const ZpReportSweep *sweep, const ZpReportP
     };
     for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++)
         zp_receipt_int(builder, numbers[i].name, numbers[i].value);
-    zp_receipt_bool(builder, "fits", point->summary->fits);
+    zp_receipt_verdict(builder, point->summary->verdict);
     zp_receipt_bool(builder, "front", front);
     zp_receipt_bool(builder, "knee", knee);
     json_builder_end_object(builder);

@@ -8,8 +8,8 @@ by_peak(gconstpointer pa, gconstpointer pb, gpointer data)
     const ZpParetoPoint *a = &points[ia], *b = &points[ib];
     if (a->peak_bytes != b->peak_bytes)
         return a->peak_bytes < b->peak_bytes ? -1 : 1;
-    if (a->step_ps != b->step_ps)
-        return a->step_ps < b->step_ps ? -1 : 1;
+    if (a->time_ps != b->time_ps)
+        return a->time_ps < b->time_ps ? -1 : 1;
     return (ia > ib) - (ia < ib);
 }
 
@@ -20,9 +20,9 @@ static double
 depth(const ZpParetoPoint *first, const ZpParetoPoint *last, const ZpParetoPoint *p)
 {
     double width = (double)(last->peak_bytes - first->peak_bytes);
-    double height = (double)(first->step_ps - last->step_ps);
+    double height = (double)(first->time_ps - last->time_ps);
     double x = (double)(p->peak_bytes - first->peak_bytes);
-    double y = (double)(p->step_ps - last->step_ps);
+    double y = (double)(p->time_ps - last->time_ps);
     return width * height - x * height - y * width;
 }
 
@@ -44,9 +44,15 @@ find_knee(const ZpParetoPoint *points, const gint32 *front, gsize n_front)
 static gboolean
 faster(const ZpParetoPoint *points, gint32 a, gint32 b)
 {
-    if (b == ZP_PARETO_NONE || points[a].step_ps != points[b].step_ps)
-        return b == ZP_PARETO_NONE || points[a].step_ps < points[b].step_ps;
+    if (b == ZP_PARETO_NONE || points[a].time_ps != points[b].time_ps)
+        return b == ZP_PARETO_NONE || points[a].time_ps < points[b].time_ps;
     return points[a].peak_bytes < points[b].peak_bytes;
+}
+
+ZpTime
+zp_pareto_time(ZpTime step_ps, gint64 tokens, gboolean per_token)
+{
+    return per_token ? step_ps / MAX(tokens, 1) : step_ps;
 }
 
 void
@@ -56,23 +62,22 @@ zp_pareto_find(const ZpParetoPoint *points, gsize n_points, ZpPareto *pareto)
     *pareto = (ZpPareto){.front = g_new(gint32, n_points + 1),
                          .knee = ZP_PARETO_NONE,
                          .best_time = ZP_PARETO_NONE,
-                         .best_memory = ZP_PARETO_NONE,
-                         .fastest_fitting = ZP_PARETO_NONE};
+                         .best_memory = ZP_PARETO_NONE};
+    for (gsize i = 0; i < n_points; i++)
+        pareto->some_fit = pareto->some_fit || (points[i].valid && points[i].fits);
     g_autofree gint32 *order = g_new(gint32, n_points + 1);
     gsize n_valid = 0;
     for (gint32 i = 0; i < (gint32)n_points; i++) {
-        if (!points[i].valid)
+        if (!points[i].valid || (pareto->some_fit && !points[i].fits))
             continue;
         order[n_valid++] = i;
         if (faster(points, i, pareto->best_time))
             pareto->best_time = i;
-        if (points[i].fits && faster(points, i, pareto->fastest_fitting))
-            pareto->fastest_fitting = i;
     }
     g_qsort_with_data(order, (gint)n_valid, sizeof *order, by_peak, (gpointer)points);
     for (gsize i = 0; i < n_valid; i++) {
         gsize n = pareto->n_front;
-        if (n == 0 || points[order[i]].step_ps < points[pareto->front[n - 1]].step_ps)
+        if (n == 0 || points[order[i]].time_ps < points[pareto->front[n - 1]].time_ps)
             pareto->front[pareto->n_front++] = order[i];
     }
     if (n_valid > 0)

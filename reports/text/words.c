@@ -12,6 +12,13 @@ const char *const zp_words_spaces[ZP_TAPE_N_SPACES] = {
     [ZP_TAPE_SPACE_HOST] = "host",
 };
 
+const char *
+zp_words_verdict(ZpVerdict verdict)
+{
+    static const char *const words[ZP_N_VERDICTS] = {"-", "yes", "tight", "no"};
+    return words[verdict];
+}
+
 void
 zp_words_parts(const ZpLedger *ledger, ZpWordsPart *parts)
 {

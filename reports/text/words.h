@@ -2,10 +2,14 @@
 #pragma once
 
 #include "models/ledger/ledger.h"
+#include "models/step/verdict.h"
 #include "sim/tape/tape.h"
 
 extern const char *const zp_words_categories[ZP_TAPE_N_CATEGORIES];
 extern const char *const zp_words_spaces[ZP_TAPE_N_SPACES];
+
+/* "yes", "tight", "no"; "-" without a capacity. */
+const char *zp_words_verdict(ZpVerdict verdict);
 
 /* One term of the ledger's upper bound. */
 typedef struct {

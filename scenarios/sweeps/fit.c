@@ -69,7 +69,8 @@ simulate(Search *search, ZpFitTrial *trial)
             search->fatal = g_steal_pointer(&error);
         return;
     }
-    trial->fits = summary.fits;
+    trial->fits = zp_verdict_may_run(summary.verdict);
+    trial->verdict = summary.verdict;
     trial->needed_bytes = summary.has_allocator ? summary.reserved_bytes : summary.peak_bytes;
     trial->headroom_bytes = summary.headroom_bytes;
     trial->step_ps = summary.step_ps;
@@ -240,6 +241,7 @@ add_trial(JsonBuilder *json, const ZpFitTrial *trial)
     json_builder_begin_object(json);
     add_integer(json, "value", trial->value, TRUE);
     zp_json_write_bool(json, "fits", trial->fits);
+    zp_json_write_text(json, "verdict", known ? zp_verdict_name(trial->verdict) : NULL);
     add_integer(json, "needed_bytes", trial->needed_bytes, known);
     add_integer(json, "headroom_bytes", trial->headroom_bytes, known);
     add_integer(json, "step_ps", trial->step_ps, known);

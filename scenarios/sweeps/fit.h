@@ -13,8 +13,9 @@
 
 typedef struct {
     gint64 value;
-    char *refusal;       /* why it cannot be simulated; NULL: it was */
-    gboolean fits;       /* and what follows: valid when not refused */
+    char *refusal; /* why it cannot be simulated; NULL: it was */
+    gboolean fits; /* may run; it and what follows are valid when not refused */
+    ZpVerdict verdict;
     gint64 needed_bytes; /* peak, or reserved with an allocator */
     gint64 headroom_bytes;
     ZpTime step_ps;
@@ -41,7 +42,8 @@ gboolean zp_fit_find(const ZpScenario *base, const char *key, const volatile gin
                      ZpFit *fit, GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 /* JSON, "zeropeak-fit/1": {schema, key, value (null: none fits), bound, monotone, odd_value (null),
- * trials [{value, fits, needed_bytes, headroom_bytes, step_ps, refusal}]}; free with g_free(). */
+ * trials [{value, fits, verdict (null: refused), needed_bytes, headroom_bytes, step_ps, refusal}]};
+ * free with g_free(). */
 char *zp_fit_json(const ZpFit *fit);
 
 typedef enum {

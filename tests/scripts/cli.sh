@@ -42,6 +42,13 @@ expect 3 'no rows' "$program" validate --runs /dev/null
 # A model that does not fit is an answer, not an error.
 expect 0 'does not fit|DOES NOT FIT|no fit' "$program" run ok.ini --no-database --set device.memory="4 GiB"
 expect 7 '' "$program" run ok.ini --no-database --set device.memory="4 GiB" --require-fit
+expect 7 'does not fit' "$program" run --require-fit ok.ini --no-database --set device.memory="4 GiB"
+expect 2 "takes no value, or 'sure'" "$program" run ok.ini --no-database --require-fit=maybe
+# Without a capacity there is no verdict; an allocator that empties its cache is tight.
+expect 0 '"fits" *: *null' "$program" run ok.ini --no-database --json --set device.memory=unlimited
+expect 0 'No verdict' "$program" run ok.ini --no-database --require-fit=sure --set device.memory=unlimited
+# What a framework keeps is no matter of the textbook's sum: the simulation decides.
+expect 7 'Textbook sum' "$program" ledger ok.ini --require-fit --set zero.runtime=fsdp2 --set device.memory="4 GiB"
 expect 0 '"fits" *: *false' "$program" run ok.ini --no-database --json --set device.memory="4 GiB"
 
 # Databases: not ours, newer, in a folder that does not exist, on a full disk.

@@ -31,9 +31,7 @@ add_row(ZpTable *table, const ZpFitTrial *trial)
 {
     zp_table_row(table);
     zp_format_count(zp_table_open_cell(table), trial->value);
-    zp_table_cell(table, trial->refusal != NULL ? "refused"
-                         : trial->fits          ? "fits"
-                                                : "does not fit");
+    zp_table_cell(table, trial->refusal != NULL ? "refused" : zp_verdict_name(trial->verdict));
     if (trial->refusal != NULL)
         return;
     zp_format_gb(zp_table_open_cell(table), trial->needed_bytes);

@@ -17,8 +17,7 @@ static const ZpCommandOption ledger_options[] = {
     {"json", 'j', G_OPTION_ARG_NONE, OPTION(json), NULL,
      "Print JSON (schema zeropeak-ledger/1): integer bytes and all inputs"},
     {"csv", 'c', G_OPTION_ARG_NONE, OPTION(csv), NULL, "Print CSV: integer bytes and all inputs"},
-    {"require-fit", 0, G_OPTION_ARG_NONE, OPTION(require_fit), NULL,
-     "Exit with code 7 when the total does not fit the device"},
+    ZP_COMMAND_REQUIRE_FIT,
     {"vendor", 0, G_OPTION_ARG_STRING, OPTION(vendor), "NAME",
      "Instead, what the framework's own estimator says (deepspeed) beside the simulated peak, "
      "with\n"
@@ -77,7 +76,20 @@ run_vendor(const ZpCommandOptions *options, const ZpScenario *scenario, GError *
     g_autoptr(GString) out = g_string_new(NULL);
     zp_summary_vendor(&report, &question, colored(options), out);
     fputs(out->str, stdout);
-    return options->require_fit && !summary.fits ? ZP_EXIT_NO_FIT : ZP_EXIT_OK;
+    return zp_command_fit_exit(options, summary.verdict);
+}
+
+/* The ledger's sum is an upper bound at most: whether a job fits is for the simulation to say. */
+static int
+fit_exit(const ZpCommandOptions *options, const ZpJob *job, GError **error)
+{
+    if (options->require_fit == NULL)
+        return ZP_EXIT_OK;
+    ZpStepSummary summary;
+    g_autoptr(ZpStep) step = zp_step_new();
+    if (!zp_step_simulate(step, job, NULL, NULL, &summary, error))
+        return zp_command_exit_code(*error);
+    return zp_command_fit_exit(options, summary.verdict);
 }
 
 static int
@@ -117,7 +129,7 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
         text = g_string_free(g_steal_pointer(&out), FALSE);
     }
     fputs(text, stdout);
-    return options->require_fit && !ledger.fits ? ZP_EXIT_NO_FIT : ZP_EXIT_OK;
+    return fit_exit(options, &scenario->job, error);
 }
 
 const ZpCommand zp_command_ledger = {

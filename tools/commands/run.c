@@ -30,8 +30,7 @@ static const ZpCommandOption run_options[] = {
      "Explain the peak: the event, the live buffers, and what each knob would change"},
     {"lifecycle", 'l', G_OPTION_ARG_NONE, OPTION(lifecycle), NULL,
      "Add the peaks beside the step: construction, first step, saving and loading (deepspeed)"},
-    {"require-fit", 0, G_OPTION_ARG_NONE, OPTION(require_fit), NULL,
-     "Exit with code 7 when the peak does not fit the device"},
+    ZP_COMMAND_REQUIRE_FIT,
     {"no-color", 0, G_OPTION_ARG_NONE, OPTION(no_color), NULL, "No colour on a terminal"},
     {0},
 };
@@ -156,7 +155,7 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
         return ZP_EXIT_INPUT;
     if (!store_run(options, &input.run, recorder, error))
         return ZP_EXIT_IO;
-    return options->require_fit && !summary.fits ? ZP_EXIT_NO_FIT : ZP_EXIT_OK;
+    return zp_command_fit_exit(options, summary.verdict);
 }
 
 const ZpCommand zp_command_run = {

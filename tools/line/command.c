@@ -29,7 +29,8 @@ static const ZpCommandExit exits[] = {
     {ZP_EXIT_IO, "a file cannot be read or written, or the disk is full"},
     {ZP_EXIT_DATABASE, "the database is not one of zeropeak's, or is newer than this program"},
     {ZP_EXIT_CHECK, "an accounting check failed: a defect of zeropeak, please report it"},
-    {ZP_EXIT_NO_FIT, "with --require-fit, or nothing fits: the simulated peak exceeds the device"},
+    {ZP_EXIT_NO_FIT, "with --require-fit, or nothing fits: the device has less than is needed "
+                     "(=sure: or is tight)"},
     {ZP_EXIT_PLOT, "gnuplot is missing or failed"},
     {ZP_EXIT_INTERRUPTED, "interrupted (Ctrl-C); what was not finished is not in the database"},
 };
@@ -72,6 +73,7 @@ zp_command_options_clear(ZpCommandOptions *options)
     g_free(options->calibration);
     g_free(options->axis);
     g_free(options->vendor);
+    g_free(options->require_fit);
     g_free(options->sweep);
 }
 
@@ -79,6 +81,16 @@ const char *
 zp_command_database(const ZpCommandOptions *options)
 {
     return options->database != NULL ? options->database : "zeropeak.db";
+}
+
+ZpExit
+zp_command_fit_exit(const ZpCommandOptions *options, ZpVerdict verdict)
+{
+    if (options->require_fit == NULL)
+        return ZP_EXIT_OK;
+    ZpVerdict least =
+        strcmp(options->require_fit, "sure") == 0 ? ZP_VERDICT_FITS : ZP_VERDICT_TIGHT;
+    return verdict > least ? ZP_EXIT_NO_FIT : ZP_EXIT_OK;
 }
 
 static int
@@ -173,14 +185,22 @@ run_command(const ZpCommand *command, int argc, char **argv, GError **error)
     g_option_context_set_description(context, description);
     g_option_context_add_main_entries(context, entries, NULL);
     /* argv[0] stays the program's name; the command itself is consumed. */
+    static char require_tight[] = "--require-fit=tight";
     g_autofree char **rest = g_new0(char *, (gsize)argc + 1);
     rest[0] = argv[0];
+    /* GLib would take what follows for the value that may be left out. */
     for (int i = 2; i < argc; i++)
-        rest[i - 1] = argv[i];
+        rest[i - 1] = strcmp(argv[i], "--require-fit") == 0 ? require_tight : argv[i];
     int n = argc - 1;
     char **list = rest;
     if (!g_option_context_parse(context, &n, &list, error))
         return ZP_EXIT_USAGE;
+    if (options.require_fit != NULL && strcmp(options.require_fit, "tight") != 0 &&
+        strcmp(options.require_fit, "sure") != 0) {
+        g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_USAGE,
+                    "--require-fit takes no value, or 'sure'; not '%s'", options.require_fit);
+        return ZP_EXIT_USAGE;
+    }
     int code = command->run(&options, list + 1, error);
     if (*error != NULL)
         return zp_command_exit_code(*error);

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <glib.h>
+#include <stddef.h>
+
+#include "models/step/verdict.h"
 
 /* Exit codes; documented in the man page from zp_command_exits(). */
 typedef enum {
@@ -30,8 +33,9 @@ typedef struct {
     char *database, *output, *kind, *title, *axis, *sweep;
     char **runs;
     char *vendor;
+    char *require_fit; /* NULL: not given; "tight", or "sure" */
     gboolean json, csv, trace, tape, dump, script, summary, lifecycle;
-    gboolean no_database, require_fit, why, no_color;
+    gboolean no_database, why, no_color;
     int jobs, top;
 } ZpCommandOptions;
 
@@ -43,12 +47,20 @@ const char *zp_command_database(const ZpCommandOptions *options);
 
 typedef struct {
     const char *name;
-    char letter; /* 0: none */
-    GOptionArg type;
+    char letter;          /* 0: none */
+    GOptionArg type;      /* CALLBACK: --require-fit, whose value may be left out */
     gsize offset;         /* into ZpCommandOptions */
     const char *argument; /* "KEY=VALUE"; NULL for flags */
     const char *help;
 } ZpCommandOption;
+
+/* The row of --require-fit[=sure], and the exit code that it asks for. */
+#define ZP_COMMAND_REQUIRE_FIT                                                                  \
+    {                                                                                           \
+        "require-fit", 0, G_OPTION_ARG_STRING, offsetof(ZpCommandOptions, require_fit), "sure", \
+            "Exit with code 7 when the job does not fit; with =sure also when it is tight"      \
+    }
+ZpExit zp_command_fit_exit(const ZpCommandOptions *options, ZpVerdict verdict);
 
 typedef struct {
     const char *name;

@@ -9,20 +9,20 @@ $front << EOD
 0.186264515 120 
 0.279396772 90 
 0.37252903 60 
-0.74505806 50 
 EOD
 $knee << EOD
-0.37252903 60 
+NaN NaN
 EOD
 $fastest << EOD
-0.74505806 50 
+0.37252903 60 
 EOD
 $smallest << EOD
 0.186264515 120 
 EOD
-zp_knee = 'knee: wrap_blocks=2 ranks=8'
-zp_fastest = 'fastest: wrap_blocks=8 ranks=8'
+zp_knee = ''
+zp_fastest = 'fastest: wrap_blocks=2 ranks=8'
 zp_smallest = 'lowest peak: wrap_blocks=1 ranks=16'
+zp_time = 'step time (ms)'
 zp_title = 'wrapping: peak against step time'
 zp_capacity = 0.651925802
 zp_capacity_text = 'capacity 0.65 GiB'
@@ -39,7 +39,7 @@ set style fill solid 1.0 noborder
 set style textbox opaque noborder margins 0.6, 0.4
 # Peak against step time: every point, the front, and the points worth naming.
 set xlabel 'peak of a rank (GiB)'
-set ylabel 'step time (ms)'
+set ylabel zp_time
 set grid xtics ytics
 set offsets graph 0.04, graph 0.04, graph 0.08, graph 0.04
 if (zp_capacity > 0 && zp_capacity <= zp_top) {

@@ -72,21 +72,23 @@ test_verdict(void)
     ZpStepSummary free_run = run_with(&fixture, "fsdp1", ZP_ALLOCATOR_CACHING, 0);
     g_assert_cmpint(free_run.reserved_bytes, >, free_run.peak_bytes);
     ZpStepSummary s = run_with(&fixture, "fsdp1", ZP_ALLOCATOR_CACHING, free_run.reserved_bytes);
-    g_assert_true(s.fits);
+    g_assert_cmpint(s.verdict, ==, ZP_VERDICT_FITS);
     g_assert_cmpint(s.headroom_bytes, ==, 0);
     g_assert_cmpint(s.allocator.n_flushes, ==, 0);
     gint64 tight = free_run.peak_bytes + (1 << 20);
     g_assert_cmpint(tight, <, free_run.reserved_bytes);
-    g_assert_true(run_with(&fixture, "fsdp1", ZP_ALLOCATOR_NONE, tight).fits);
+    g_assert_cmpint(run_with(&fixture, "fsdp1", ZP_ALLOCATOR_NONE, tight).verdict, ==,
+                    ZP_VERDICT_FITS);
     s = run_with(&fixture, "fsdp1", ZP_ALLOCATOR_CACHING, tight);
     g_assert_cmpint(s.allocator.n_flushes, >, 0);
-    g_assert_cmpint(s.fits, ==, s.allocator.out_of_memory_instr == ZP_TAPE_NONE);
+    gboolean is_out = s.allocator.out_of_memory_instr != ZP_TAPE_NONE;
+    g_assert_cmpint(s.verdict, ==, is_out ? ZP_VERDICT_DOES_NOT_FIT : ZP_VERDICT_TIGHT);
     g_assert_cmpint(s.first_over_instr, ==, s.allocator.out_of_memory_instr);
     fixture.job.device.contingency = 4.0;
     s = run_with(&fixture, "fsdp1", ZP_ALLOCATOR_CACHING, free_run.reserved_bytes);
     g_assert_cmpint(s.reserved_bytes + s.contingency_bytes + s.headroom_bytes, ==,
                     free_run.reserved_bytes);
-    g_assert_false(s.fits);
+    g_assert_cmpint(s.verdict, ==, ZP_VERDICT_DOES_NOT_FIT);
     job_fixture_clear(&fixture);
 }
 

@@ -167,7 +167,9 @@ add_point(ZpStore *store, const char *stage, const char *ranks, gint64 peak, ZpT
           const char *refused)
 {
     g_autoptr(GError) error = NULL;
-    ZpStepSummary summary = {.step_ps = step, .peak_bytes = peak, .fits = peak < 500};
+    ZpStepSummary summary = {.step_ps = step,
+                             .peak_bytes = peak,
+                             .verdict = peak < 500 ? ZP_VERDICT_FITS : ZP_VERDICT_DOES_NOT_FIT};
     summary.peak_by_class[ZP_CLASS_PARAMETER] = peak;
     const char *const values[] = {stage, ranks};
     ZpReportPoint point = {values, refused == NULL ? &summary : NULL, refused};
@@ -201,7 +203,8 @@ test_sweep(StoreFixture *fx, gconstpointer data G_GNUC_UNUSED)
         "1|zero.stage=1 world.ranks=8|400|1|NULL\n"
         "2|zero.stage=2 world.ranks=8|400|1|NULL\n"
         "3|zero.stage=3 world.ranks=7|NULL|NULL|7 ranks do not divide\n");
-    store_fixture_assert(store, "SELECT point FROM pareto WHERE sweep = 1", "4\n2\n0\n");
+    /* The first does not fit, and so is not ranked. */
+    store_fixture_assert(store, "SELECT point FROM pareto WHERE sweep = 1", "4\n2\n");
     store_fixture_assert(store, "SELECT complete FROM sweep", "1\n");
     store_fixture_assert(store, "SELECT count(*) FROM sweep_input", "3\n");
     store_fixture_assert(store, "SELECT bytes FROM sweep_peak WHERE point = 2", "400\n");

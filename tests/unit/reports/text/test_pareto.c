@@ -2,7 +2,7 @@
 
 #define POINT(peak, step)                                                    \
     {                                                                        \
-        .peak_bytes = (peak), .step_ps = (step), .valid = TRUE, .fits = TRUE \
+        .peak_bytes = (peak), .time_ps = (step), .valid = TRUE, .fits = TRUE \
     }
 
 static void
@@ -26,7 +26,6 @@ test_front_and_knee(void)
     g_assert_cmpint(pareto.knee, ==, 4);
     g_assert_cmpint(pareto.best_time, ==, 0);
     g_assert_cmpint(pareto.best_memory, ==, 2);
-    g_assert_cmpint(pareto.fastest_fitting, ==, 0);
 }
 
 /* Without scaling, the axis of large numbers would decide alone: bytes against picoseconds. */
@@ -86,17 +85,24 @@ test_refused_and_unfitting(void)
     points[1].fits = FALSE;
     g_auto(ZpPareto) pareto = {0};
     zp_pareto_find(points, 4, &pareto);
+    const gint32 fitting[] = {3};
+    assert_front(&pareto, fitting, 1);
+    g_assert_cmpint(pareto.best_time, ==, 3);
+    g_assert_cmpint(pareto.best_memory, ==, 3);
+    g_assert_true(pareto.some_fit);
+    zp_pareto_clear(&pareto);
+    for (int i = 0; i < 4; i++)
+        points[i].fits = FALSE; /* then all are ranked */
+    zp_pareto_find(points, 4, &pareto);
     const gint32 front[] = {3, 1};
     assert_front(&pareto, front, 2);
     g_assert_cmpint(pareto.best_time, ==, 1);
-    g_assert_cmpint(pareto.best_memory, ==, 3);
-    g_assert_cmpint(pareto.fastest_fitting, ==, 3);
+    g_assert_false(pareto.some_fit);
     zp_pareto_clear(&pareto);
     points[1].valid = points[2].valid = points[3].valid = FALSE;
     zp_pareto_find(points, 4, &pareto);
     g_assert_cmpuint(pareto.n_front, ==, 0);
     g_assert_cmpint(pareto.best_memory, ==, ZP_PARETO_NONE);
-    g_assert_cmpint(pareto.fastest_fitting, ==, ZP_PARETO_NONE);
     zp_pareto_clear(&pareto);
     zp_pareto_find(NULL, 0, &pareto);
     g_assert_cmpuint(pareto.n_front, ==, 0);
@@ -122,9 +128,9 @@ test_definition(void)
             gboolean beaten = !points[i].valid;
             for (int j = 0; j < 40; j++) {
                 const ZpParetoPoint *a = &points[j], *b = &points[i];
-                if (!a->valid || a->peak_bytes > b->peak_bytes || a->step_ps > b->step_ps)
+                if (!a->valid || a->peak_bytes > b->peak_bytes || a->time_ps > b->time_ps)
                     continue;
-                gboolean equal = a->peak_bytes == b->peak_bytes && a->step_ps == b->step_ps;
+                gboolean equal = a->peak_bytes == b->peak_bytes && a->time_ps == b->time_ps;
                 beaten = beaten || !equal || j < i;
             }
             g_assert_cmpint(in_front[i], ==, !beaten);

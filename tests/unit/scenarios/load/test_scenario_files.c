@@ -3,8 +3,9 @@
  *
  * The comment's lines behind "# Expect" are read: "#   [key=value: ]figure, figure, ..." where a
  * figure is "peak 35.1 GiB", "persistent 14 GB", "gathered 0.7 GB" (most ever gathered),
- * "step 2.08 s", "fits" or "does not fit".  A figure holds if the simulated value prints to the
- * same digits.  With ZP_UPDATE_REFERENCE set the figures are written instead, for a review. */
+ * "step 2.08 s", "fits", "tight" or "does not fit".  A figure holds if the simulated value prints
+ * to the same digits.  With ZP_UPDATE_REFERENCE set the figures are written instead, for a review.
+ */
 #include "models/step/step.h"
 #include "scenarios/sweeps/sweep.h"
 #include "tests/unit/fixtures/interned.h"
@@ -45,12 +46,21 @@ unit_of(const char *name)
     g_error("unknown unit '%s'", name);
 }
 
+static gboolean
+is_verdict(const char *figure)
+{
+    for (int v = 0; v < ZP_N_VERDICTS; v++)
+        if (strcmp(figure, zp_verdict_name((ZpVerdict)v)) == 0)
+            return TRUE;
+    return FALSE;
+}
+
 /* The figure as it is simulated, to the digits that the comment has. */
 static char *
 say_figure(const Outcome *outcome, const char *figure)
 {
-    if (strcmp(figure, "fits") == 0 || strcmp(figure, "does not fit") == 0)
-        return g_strdup(outcome->summary.fits ? "fits" : "does not fit");
+    if (is_verdict(figure))
+        return g_strdup(zp_verdict_name(outcome->summary.verdict));
     g_auto(GStrv) words = g_strsplit(figure, " ", -1);
     g_assert_cmpuint(g_strv_length(words), ==, 3);
     const char *point = strchr(words[1], '.');
