@@ -7,7 +7,6 @@
 #include "scenarios/imports/import.h"
 #include "scenarios/imports/settings_launcher_internal.h"
 #include "scenarios/imports/settings_table_internal.h"
-#include "scenarios/load/state.h"
 
 /* A job with the structs its keys reach. */
 typedef struct {
@@ -57,11 +56,11 @@ report(const ZpImportMessages *messages, GPtrArray *warnings, GError **error)
 
 /* The scenario's job as its keys have it: all GPUs, the whole sequence. */
 static ZpJob
-whole_job(const ZpScenario *scenario)
+whole_job(const ZpImportScene *scene)
 {
-    ZpJob job = scenario->job;
-    job.world.ranks = (gint32)zp_scenario_state_integer(scenario->state, ZP_KEY_RANKS);
-    job.training.sequence = zp_scenario_state_integer(scenario->state, ZP_KEY_SEQUENCE);
+    ZpJob job = *scene->job;
+    job.world.ranks = (gint32)scene->ranks;
+    job.training.sequence = scene->sequence;
     return job;
 }
 
@@ -75,12 +74,11 @@ is_said(const ZpDsConfig *config, ZpDsKey key)
 
 /* The optimizer by the name the file has for it. */
 static void
-apply_optimizer(const ZpDsConfig *config, const ZpScenario *scenario, ZpJob *job,
+apply_optimizer(const ZpDsConfig *config, const ZpImportScene *scene, ZpJob *job,
                 GPtrArray *warnings)
 {
     const ZpDsValue *type = zp_ds_config_value(config, ZP_DS_OPTIMIZER_TYPE);
-    if (!is_said(config, ZP_DS_OPTIMIZER_TYPE) ||
-        zp_import_settings_given(scenario, ZP_KEY_OPTIMIZER))
+    if (!is_said(config, ZP_DS_OPTIMIZER_TYPE) || zp_settings_given(scene->own, ZP_KEY_OPTIMIZER))
         return;
     const ZpOptimizer *optimizer = zp_optimizer_find(type->text);
     if (optimizer != NULL)
@@ -94,18 +92,18 @@ apply_optimizer(const ZpDsConfig *config, const ZpScenario *scenario, ZpJob *job
 }
 
 static gboolean
-apply_deepspeed(ZpDsConfig *config, const ZpScenario *scenario, Settings *settings,
+apply_deepspeed(ZpDsConfig *config, const ZpImportScene *scene, Settings *settings,
                 GPtrArray *warnings, GError **error)
 {
     /* What holds at a stage is asked of the stage that will run. */
     int own = zp_ds_config_stage(config);
-    if (zp_import_settings_given(scenario, ZP_KEY_STAGE))
-        config->values[ZP_DS_STAGE].integer = scenario->job.zero.stage;
+    if (zp_settings_given(scene->own, ZP_KEY_STAGE))
+        config->values[ZP_DS_STAGE].integer = scene->job->zero.stage;
     settings->stage = zp_ds_config_stage(config);
     if (!zp_ds_apply_job(config, &settings->deepspeed, &settings->job, error))
         return FALSE;
     settings->job.zero.stage = own;
-    apply_optimizer(config, scenario, &settings->job, warnings);
+    apply_optimizer(config, scene, &settings->job, warnings);
     if (settings->deepspeed.leaf_names != NULL)
         g_ptr_array_add(warnings,
                         g_strdup_printf("%s:%d: zero_optimization.leaf_module.names: a scenario "
@@ -116,14 +114,14 @@ apply_deepspeed(ZpDsConfig *config, const ZpScenario *scenario, Settings *settin
 }
 
 static gboolean
-apply_fsdp(const ZpScenario *scenario, Settings *settings, GPtrArray *warnings, GError **error)
+apply_fsdp(const ZpImportScene *scene, Settings *settings, GPtrArray *warnings, GError **error)
 {
     ZpFsdpConfig *config = settings->fsdp_config;
     if (!report(config->messages, warnings, error))
         return FALSE;
     if (config->deepspeed == NULL) {
         ZpParallel held = {0};
-        if (!zp_import_settings_apply_launcher(config, scenario, &settings->fsdp, &settings->job,
+        if (!zp_import_settings_apply_launcher(config, scene, &settings->fsdp, &settings->job,
                                                &held, error))
             return FALSE;
         settings->data_ranks = zp_parallel_data_ranks(&held, settings->job.world.ranks);
@@ -137,11 +135,11 @@ apply_fsdp(const ZpScenario *scenario, Settings *settings, GPtrArray *warnings, 
         settings->data_ranks = world->shard_group;
     }
     /* Its messages are among the launcher's. */
-    return apply_deepspeed(config->deepspeed, scenario, settings, warnings, error);
+    return apply_deepspeed(config->deepspeed, scene, settings, warnings, error);
 }
 
 static gboolean
-apply_file(const char *path, const ZpScenario *scenario, Settings *settings, GPtrArray *warnings,
+apply_file(const char *path, const ZpImportScene *scene, Settings *settings, GPtrArray *warnings,
            GError **error)
 {
     static const ZpFsdpSource sources[] = {
@@ -155,15 +153,15 @@ apply_file(const char *path, const ZpScenario *scenario, Settings *settings, GPt
         return FALSE;
     ZpImportKind kind = zp_import_detect(path, text, length);
     if (kind == ZP_IMPORT_DEEPSPEED) {
-        ZpDsContext context = zp_import_settings_context(scenario);
+        ZpDsContext context = zp_import_settings_context(scene);
         settings->ds_config = zp_ds_config_parse(settings->name, text, length, &context);
         return report(settings->ds_config->messages, warnings, error) &&
-               apply_deepspeed(settings->ds_config, scenario, settings, warnings, error);
+               apply_deepspeed(settings->ds_config, scene, settings, warnings, error);
     }
     if (kind == ZP_IMPORT_ACCELERATE || kind == ZP_IMPORT_TRAINER || kind == ZP_IMPORT_TORCHTITAN) {
-        settings->fsdp_config = zp_import_settings_parse_launcher(sources[kind], settings->name,
-                                                                  text, length, scenario);
-        return apply_fsdp(scenario, settings, warnings, error);
+        settings->fsdp_config =
+            zp_import_settings_parse_launcher(sources[kind], settings->name, text, length, scene);
+        return apply_fsdp(scene, settings, warnings, error);
     }
     g_set_error(error, ZP_SCENARIO_ERROR, ZP_SCENARIO_ERROR_CONFLICT,
                 "%s: no settings file: legal are ds_config.json, accelerate YAML, HF Trainer JSON "
@@ -176,8 +174,8 @@ apply_file(const char *path, const ZpScenario *scenario, Settings *settings, GPt
 static void
 clear_setting(gpointer data)
 {
-    g_free(((ZpImportSetting *)data)->text);
-    g_free(((ZpImportSetting *)data)->origin);
+    g_free(((ZpSettingsEntry *)data)->text);
+    g_free(((ZpSettingsEntry *)data)->origin);
 }
 
 static const ZpDsConfig *
@@ -245,7 +243,7 @@ find_source(const Settings *settings, const ZpImportSettingsRow *row, int *line,
 static void
 add(GArray *list, const Settings *settings, ZpSchemaId id, char *text, int line)
 {
-    ZpImportSetting setting = {zp_schema_key(id), text,
+    ZpSettingsEntry setting = {zp_schema_key(id), text,
                                line > 0
                                    ? g_strdup_printf("%s:%d", settings->name, line)
                                    : g_strdup_printf("%s: default of its program", settings->name)};
@@ -302,25 +300,25 @@ add_row(GArray *list, Settings *before, Settings *after, const ZpImportSettingsR
 
 /* torchtitan repeats keys and values before its attention (models/attention.py, repeat_kv). */
 static void
-add_attention(GArray *list, const ZpScenario *scenario, const Settings *settings)
+add_attention(GArray *list, const ZpImportScene *scene, const Settings *settings)
 {
     ZpSchemaValue repeated = {.integer = ZP_ATTENTION_FLASH_REPEATED};
     if (settings->fsdp_config != NULL && settings->fsdp_config->source == ZP_FSDP_TORCHTITAN &&
-        scenario->state->effective[ZP_KEY_ATTENTION].present)
+        scene->attention)
         add(list, settings, ZP_KEY_ATTENTION,
             zp_schema_print(zp_schema_key(ZP_KEY_ATTENTION), &repeated), 0);
 }
 
 static GArray *
-collect(const ZpScenario *scenario, Settings *before, Settings *after)
+collect(const ZpImportScene *scene, Settings *before, Settings *after)
 {
-    GArray *list = g_array_new(FALSE, FALSE, sizeof(ZpImportSetting));
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(ZpSettingsEntry));
     g_array_set_clear_func(list, clear_setting);
     gsize n = 0;
     const ZpImportSettingsRow *rows = zp_import_settings_table(&n);
     for (gsize r = 0; r < n; r++)
         add_row(list, before, after, &rows[r]);
-    add_attention(list, scenario, after);
+    add_attention(list, scene, after);
     const ZpDsConfig *deepspeed = deepspeed_of(after);
     if (after->job.optimizer != before->job.optimizer)
         add(list, after, ZP_KEY_OPTIMIZER, g_strdup(after->job.optimizer->name),
@@ -333,16 +331,16 @@ collect(const ZpScenario *scenario, Settings *before, Settings *after)
 }
 
 GArray *
-zp_import_settings(const ZpScenario *scenario, const char *path, const char *name,
+zp_import_settings(const ZpImportScene *scene, const char *path, const char *name,
                    GPtrArray *warnings, GError **error)
 {
-    Settings before = {.job = whole_job(scenario),
-                       .deepspeed = *scenario->job.deepspeed,
-                       .fsdp = *scenario->job.fsdp,
+    Settings before = {.job = whole_job(scene),
+                       .deepspeed = *scene->job->deepspeed,
+                       .fsdp = *scene->job->fsdp,
                        .name = name,
-                       .data_ranks = scenario->job.world.ranks};
+                       .data_ranks = scene->job->world.ranks};
     g_auto(Settings) after = before;
-    if (!apply_file(path, scenario, &after, warnings, error))
+    if (!apply_file(path, scene, &after, warnings, error))
         return NULL;
-    return collect(scenario, &before, &after);
+    return collect(scene, &before, &after);
 }

@@ -5,65 +5,65 @@
 #include "scenarios/imports/fsdp/apply.h"
 
 ZpDsContext
-zp_import_settings_context(const ZpScenario *scenario)
+zp_import_settings_context(const ZpImportScene *scene)
 {
     return (ZpDsContext){
-        .hidden = scenario->model->hidden,
-        .parameters = scenario->model->n_trainable_elements,
-        .world = scenario->job.world.ranks,
-        .micro_batch = scenario->job.training.micro_batch,
-        .accumulation = scenario->job.training.accumulation,
-        .precision = scenario->job.precision.gathered,
+        .hidden = scene->job->model->hidden,
+        .parameters = scene->job->model->n_trainable_elements,
+        .world = scene->job->world.ranks,
+        .micro_batch = scene->job->training.micro_batch,
+        .accumulation = scene->job->training.accumulation,
+        .precision = scene->job->precision.gathered,
     };
 }
 
 /* Degrees that the scenario gives itself; 0: it does not. */
 static ZpParallel
-own_parallel(const ZpScenario *scenario)
+own_parallel(const ZpImportScene *scene)
 {
-    const ZpParallel *own = &scenario->job.world.parallel;
+    const ZpParallel *own = &scene->job->world.parallel;
     return (ZpParallel){
-        .tensor = zp_import_settings_given(scenario, ZP_KEY_TENSOR) ? own->tensor : 0,
-        .context = zp_import_settings_given(scenario, ZP_KEY_CONTEXT) ? own->context : 0,
-        .pipeline = zp_import_settings_given(scenario, ZP_KEY_PIPELINE) ? own->pipeline : 0,
+        .tensor = zp_settings_given(scene->own, ZP_KEY_TENSOR) ? own->tensor : 0,
+        .context = zp_settings_given(scene->own, ZP_KEY_CONTEXT) ? own->context : 0,
+        .pipeline = zp_settings_given(scene->own, ZP_KEY_PIPELINE) ? own->pipeline : 0,
         .sequence = own->sequence,
     };
 }
 
 /* Would a file's pipeline run?  Its own program has a runtime and a stage that have none. */
 static gboolean
-has_pipeline(const ZpScenario *scenario)
+has_pipeline(const ZpImportScene *scene)
 {
     ZpJob trial = {
-        .runtime = scenario->job.runtime,
+        .runtime = scene->job->runtime,
         .world.parallel.pipeline = 2,
         .training.sequence = 1,
-        .zero.stage = scenario->job.zero.stage,
+        .zero.stage = scene->job->zero.stage,
     };
-    return zp_import_settings_given(scenario, ZP_KEY_PIPELINE) ||
-           (zp_import_settings_given(scenario, ZP_KEY_RUNTIME) &&
-            zp_import_settings_given(scenario, ZP_KEY_STAGE) && zp_parallel_check(&trial, 2, NULL));
+    return zp_settings_given(scene->own, ZP_KEY_PIPELINE) ||
+           (zp_settings_given(scene->own, ZP_KEY_RUNTIME) &&
+            zp_settings_given(scene->own, ZP_KEY_STAGE) && zp_parallel_check(&trial, 2, NULL));
 }
 
 ZpFsdpConfig *
 zp_import_settings_parse_launcher(ZpFsdpSource source, const char *name, const char *text,
-                                  gsize length, const ZpScenario *scenario)
+                                  gsize length, const ZpImportScene *scene)
 {
-    g_autofree const char **classes = zp_classes_all(scenario->model);
-    const char *block = zp_classes_block(scenario->model);
+    g_autofree const char **classes = zp_classes_all(scene->job->model);
+    const char *block = zp_classes_block(scene->job->model);
     ZpFsdpContext context = {
         .model_classes = classes,
         .block_class = block != NULL && *block != '\0' ? block : NULL,
-        .model_elements = scenario->model->n_elements,
-        .deepspeed = zp_import_settings_context(scenario),
-        .gpus = zp_scenario_state_integer(scenario->state, ZP_KEY_RANKS),
-        .parallel = own_parallel(scenario),
-        .pipeline = has_pipeline(scenario),
+        .model_elements = scene->job->model->n_elements,
+        .deepspeed = zp_import_settings_context(scene),
+        .gpus = scene->ranks,
+        .parallel = own_parallel(scene),
+        .pipeline = has_pipeline(scene),
     };
-    if (!zp_import_settings_given(scenario, ZP_KEY_RANKS))
+    if (!zp_settings_given(scene->own, ZP_KEY_RANKS))
         context.deepspeed.world = context.gpus = 0; /* the file may tell */
     ZpFsdpConfig *config = zp_fsdp_config_parse(source, name, text, length, &context);
-    if (zp_import_settings_given(scenario, ZP_KEY_RANKS))
+    if (zp_settings_given(scene->own, ZP_KEY_RANKS))
         config->world = 0;
     else if (config->world == 0)
         config->world = config->degrees;
@@ -73,15 +73,15 @@ zp_import_settings_parse_launcher(ZpFsdpSource source, const char *name, const c
 /* What follows from several keys follows from those that will hold: here the scenario's own words
  * stand in for the file's, which are put back for the list. */
 gboolean
-zp_import_settings_apply_launcher(ZpFsdpConfig *config, const ZpScenario *scenario, ZpFsdp *fsdp,
+zp_import_settings_apply_launcher(ZpFsdpConfig *config, const ZpImportScene *scene, ZpFsdp *fsdp,
                                   ZpJob *job, ZpParallel *held, GError **error)
 {
-    ZpParallel file = config->parallel, own = own_parallel(scenario);
+    ZpParallel file = config->parallel, own = own_parallel(scene);
     gint64 micro_batch = config->micro_batch;
     config->parallel.tensor = own.tensor > 0 ? 0 : file.tensor;
     config->parallel.context = own.context > 0 ? 0 : file.context;
     config->parallel.pipeline = own.pipeline > 0 ? 0 : file.pipeline;
-    if (zp_import_settings_given(scenario, ZP_KEY_MICRO_BATCH))
+    if (zp_settings_given(scene->own, ZP_KEY_MICRO_BATCH))
         config->micro_batch = 0;
     gboolean ok = zp_fsdp_apply_job(config, fsdp, job, error);
     config->parallel = file;

@@ -298,6 +298,9 @@ char *zp_schema_legal(const ZpSchemaKey *key);
  * legal, without saying where. */
 gboolean zp_schema_parse(const ZpSchemaKey *key, const char *text, ZpSchemaValue *value,
                          GError **error);
+/* The plain default; a text is borrowed from the table.  FALSE for a key that has none or a rule.
+ */
+gboolean zp_schema_default(const ZpSchemaKey *key, ZpSchemaValue *value);
 char *zp_schema_print(const ZpSchemaKey *key, const ZpSchemaValue *value);
 gboolean zp_schema_value_equal(const ZpSchemaKey *key, const ZpSchemaValue *a,
                                const ZpSchemaValue *b);

@@ -117,3 +117,17 @@ zp_schema_parse(const ZpSchemaKey *key, const char *text, ZpSchemaValue *value, 
     }
     return parse_number(key, text, value, error);
 }
+
+gboolean
+zp_schema_default(const ZpSchemaKey *key, ZpSchemaValue *value)
+{
+    if (key->fallback == NULL || key->rule != NULL)
+        return FALSE;
+    if (key->kind == ZP_SCHEMA_TEXT) {
+        *value = (ZpSchemaValue){.text = (char *)(gpointer)key->fallback};
+        return TRUE;
+    }
+    gboolean ok = zp_schema_parse(key, key->fallback, value, NULL);
+    g_assert(ok);
+    return TRUE;
+}

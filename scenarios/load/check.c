@@ -2,19 +2,14 @@
 #include "models/job/wrapping.h"
 #include "scenarios/load/resolve_internal.h"
 
-static gint64
-get(const ZpScenarioResolve *resolve, ZpSchemaId id)
-{
-    return zp_scenario_state_integer(resolve->state, id);
-}
-
 static void
 check_world(ZpScenarioResolve *resolve)
 {
-    gint64 ranks = zp_scenario_data_ranks(resolve), group = get(resolve, ZP_KEY_SHARD_GROUP);
-    gboolean cut = ranks != get(resolve, ZP_KEY_RANKS);
-    gint64 simulated = get(resolve, ZP_KEY_SIMULATED_RANKS);
-    gint64 slow = get(resolve, ZP_KEY_SLOW_RANK);
+    gint64 ranks = zp_scenario_data_ranks(resolve),
+           group = zp_scenario_key_integer(resolve, ZP_KEY_SHARD_GROUP);
+    gboolean cut = ranks != zp_scenario_key_integer(resolve, ZP_KEY_RANKS);
+    gint64 simulated = zp_scenario_key_integer(resolve, ZP_KEY_SIMULATED_RANKS);
+    gint64 slow = zp_scenario_key_integer(resolve, ZP_KEY_SLOW_RANK);
     if (group > ranks || ranks % group != 0)
         zp_scenario_resolve_complain(
             resolve, ZP_KEY_SHARD_GROUP, ZP_SCENARIO_ERROR_RANGE,
@@ -44,7 +39,7 @@ check_world(ZpScenarioResolve *resolve)
 static void
 check_stage(ZpScenarioResolve *resolve)
 {
-    int stage = (int)get(resolve, ZP_KEY_STAGE);
+    int stage = (int)zp_scenario_key_integer(resolve, ZP_KEY_STAGE);
     if (resolve->runtime->supports_stage == NULL || resolve->runtime->supports_stage(stage))
         return;
     g_autoptr(GString) legal = g_string_new(NULL);
@@ -61,13 +56,15 @@ check_stage(ZpScenarioResolve *resolve)
 static void
 warn_idle(ZpScenarioResolve *resolve)
 {
-    gint64 stage = get(resolve, ZP_KEY_STAGE), wrap = get(resolve, ZP_KEY_WRAP);
+    gint64 stage = zp_scenario_key_integer(resolve, ZP_KEY_STAGE),
+           wrap = zp_scenario_key_integer(resolve, ZP_KEY_WRAP);
     static const ZpSchemaId stage3[] = {ZP_KEY_PREFETCH, ZP_KEY_PREFETCH_FORWARD,
                                         ZP_KEY_PREFETCH_BACKWARD, ZP_KEY_RESHARD};
     for (gsize i = 0; stage < 3 && i < G_N_ELEMENTS(stage3); i++) {
         gboolean direction =
             stage3[i] == ZP_KEY_PREFETCH_FORWARD || stage3[i] == ZP_KEY_PREFETCH_BACKWARD;
-        if (direction && get(resolve, stage3[i]) == get(resolve, ZP_KEY_PREFETCH))
+        if (direction && zp_scenario_key_integer(resolve, stage3[i]) ==
+                             zp_scenario_key_integer(resolve, ZP_KEY_PREFETCH))
             continue; /* says no more than prefetch */
         if (zp_scenario_resolve_says(resolve, stage3[i]))
             zp_scenario_resolve_warn(resolve, stage3[i], "has no effect below stage 3");

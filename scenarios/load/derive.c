@@ -1,36 +1,12 @@
 /* The rules behind "auto", in the order in which one needs another. */
 #include <string.h>
 
-#include "models/words/nearest.h"
 #include "scenarios/load/resolve_internal.h"
-
-static const char *
-text_of(const ZpScenarioResolve *resolve, ZpSchemaId id)
-{
-    return resolve->state->effective[id].value.text;
-}
-
-static gint64
-integer_of(const ZpScenarioResolve *resolve, ZpSchemaId id)
-{
-    return zp_scenario_state_integer(resolve->state, id);
-}
-
-static void
-complain_unknown(ZpScenarioResolve *resolve, ZpSchemaId id, const char *what, const char **names)
-{
-    const char *nearest = zp_nearest_find(text_of(resolve, id), names);
-    g_autofree char *legal = g_strjoinv(", ", (char **)(gpointer)names);
-    zp_scenario_resolve_complain(resolve, id, ZP_SCENARIO_ERROR_UNKNOWN,
-                                 "unknown %s '%s'%s%s%s; legal are %s", what, text_of(resolve, id),
-                                 nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                                 nearest ? "'?" : "", legal);
-}
 
 static void
 find_optimizer(ZpScenarioResolve *resolve)
 {
-    resolve->optimizer = zp_optimizer_find(text_of(resolve, ZP_KEY_OPTIMIZER));
+    resolve->optimizer = zp_optimizer_find(zp_scenario_key_text(resolve, ZP_KEY_OPTIMIZER));
     if (resolve->optimizer != NULL)
         return;
     gsize n = 0;
@@ -38,13 +14,13 @@ find_optimizer(ZpScenarioResolve *resolve)
     g_autofree const char **names = g_new0(const char *, n + 1);
     for (gsize i = 0; i < n; i++)
         names[i] = table[i].name;
-    complain_unknown(resolve, ZP_KEY_OPTIMIZER, "optimizer", names);
+    zp_scenario_resolve_unknown(resolve, ZP_KEY_OPTIMIZER, "optimizer", names, NULL);
 }
 
 static void
 find_runtime(ZpScenarioResolve *resolve)
 {
-    resolve->runtime = zp_runtime_find(text_of(resolve, ZP_KEY_RUNTIME));
+    resolve->runtime = zp_runtime_find(zp_scenario_key_text(resolve, ZP_KEY_RUNTIME));
     if (resolve->runtime != NULL)
         return;
     gsize n = 0;
@@ -52,7 +28,7 @@ find_runtime(ZpScenarioResolve *resolve)
     g_autofree const char **names = g_new0(const char *, n + 1);
     for (gsize i = 0; i < n; i++)
         names[i] = table[i]->name;
-    complain_unknown(resolve, ZP_KEY_RUNTIME, "runtime", names);
+    zp_scenario_resolve_unknown(resolve, ZP_KEY_RUNTIME, "runtime", names, NULL);
 }
 
 /* Keys of a framework's section play a part under its runtime alone. */
@@ -66,7 +42,7 @@ mark_frameworks(ZpScenarioResolve *resolve)
         {ZP_KEY_DS_CONTIGUOUS, ZP_KEY_DS_NVME_WRITE, {"deepspeed"}},
         {ZP_KEY_FS_OPTIMIZER, ZP_KEY_FS_SHARD_EVEN, {"fsdp2", "fsdp1", "ddp"}},
     };
-    const char *runtime = text_of(resolve, ZP_KEY_RUNTIME);
+    const char *runtime = zp_scenario_key_text(resolve, ZP_KEY_RUNTIME);
     for (gsize s = 0; s < G_N_ELEMENTS(sections); s++) {
         gboolean present = g_strv_contains(sections[s].runtimes, runtime);
         for (int id = (int)sections[s].first; id <= (int)sections[s].last; id++) {
@@ -81,8 +57,8 @@ mark_frameworks(ZpScenarioResolve *resolve)
 static void
 mark_overlap_gather(ZpScenarioResolve *resolve)
 {
-    gint64 stage = integer_of(resolve, ZP_KEY_STAGE);
-    gboolean ideal = strcmp(text_of(resolve, ZP_KEY_RUNTIME), "ideal") == 0;
+    gint64 stage = zp_scenario_key_integer(resolve, ZP_KEY_STAGE);
+    gboolean ideal = strcmp(zp_scenario_key_text(resolve, ZP_KEY_RUNTIME), "ideal") == 0;
     if (zp_scenario_resolve_says(resolve, ZP_KEY_OVERLAP_GATHER) &&
         (!ideal || stage == 0 || stage == 3))
         zp_scenario_resolve_warn(resolve, ZP_KEY_OVERLAP_GATHER,
@@ -92,33 +68,30 @@ mark_overlap_gather(ZpScenarioResolve *resolve)
 static void
 derive_frameworks(ZpScenarioResolve *resolve)
 {
+    zp_scenario_resolve_put(resolve, ZP_KEY_DS_OVERLAP,
+                            zp_scenario_key_integer(resolve, ZP_KEY_STAGE) == 3, NULL);
     mark_frameworks(resolve);
     mark_overlap_gather(resolve);
-    if (!zp_scenario_resolve_given(resolve, ZP_KEY_DS_OVERLAP)) {
-        gboolean present = resolve->state->effective[ZP_KEY_DS_OVERLAP].present;
-        zp_scenario_resolve_put(resolve, ZP_KEY_DS_OVERLAP, integer_of(resolve, ZP_KEY_STAGE) == 3,
-                                NULL);
-        resolve->state->effective[ZP_KEY_DS_OVERLAP].present = present;
-    }
 }
 
 static void
 derive_precision(ZpScenarioResolve *resolve)
 {
-    ZpDtype parameter = (ZpDtype)integer_of(resolve, ZP_KEY_PARAMETER);
+    ZpDtype parameter = (ZpDtype)zp_scenario_key_integer(resolve, ZP_KEY_PARAMETER);
     int bits = zp_dtype_bits(parameter);
     zp_scenario_resolve_put(resolve, ZP_KEY_GRADIENT, bits < 16 ? ZP_DTYPE_BF16 : parameter, NULL);
     zp_scenario_resolve_put(resolve, ZP_KEY_GATHERED, parameter, NULL);
-    zp_scenario_resolve_put(resolve, ZP_KEY_REDUCE, integer_of(resolve, ZP_KEY_GRADIENT), NULL);
-    ZpDtype gathered = (ZpDtype)integer_of(resolve, ZP_KEY_GATHERED);
+    zp_scenario_resolve_put(resolve, ZP_KEY_REDUCE,
+                            zp_scenario_key_integer(resolve, ZP_KEY_GRADIENT), NULL);
+    ZpDtype gathered = (ZpDtype)zp_scenario_key_integer(resolve, ZP_KEY_GATHERED);
     gboolean computes = zp_dtype_bits(gathered) >= 16 || gathered == ZP_DTYPE_FP8;
-    computes = computes && integer_of(resolve, ZP_KEY_AUTOCAST) == 0;
+    computes = computes && zp_scenario_key_integer(resolve, ZP_KEY_AUTOCAST) == 0;
     zp_scenario_resolve_put(resolve, ZP_KEY_COMPUTE, computes ? gathered : ZP_DTYPE_BF16, NULL);
     if (resolve->optimizer == NULL)
         return;
     gboolean master = zp_optimizer_keeps_master(resolve->optimizer, parameter, ZP_DTYPE_FP32);
     zp_scenario_resolve_put(resolve, ZP_KEY_MASTER, master ? ZP_DTYPE_FP32 : ZP_DTYPE_NONE, NULL);
-    ZpDtype asked = (ZpDtype)integer_of(resolve, ZP_KEY_MASTER);
+    ZpDtype asked = (ZpDtype)zp_scenario_key_integer(resolve, ZP_KEY_MASTER);
     if (asked != ZP_DTYPE_NONE && !zp_optimizer_keeps_master(resolve->optimizer, parameter, asked))
         zp_scenario_resolve_warn(
             resolve, ZP_KEY_MASTER, "has no effect: %s keeps no %s copy beside %s parameters",
@@ -137,7 +110,7 @@ name_from_path(const char *path)
     g_autofree char *base = g_path_get_basename(path);
     if (g_str_has_suffix(base, ".ini"))
         base[strlen(base) - 4] = '\0';
-    g_autofree char *valid = zp_scenario_problems_printable(base);
+    g_autofree char *valid = zp_problems_printable(base);
     for (char *c = valid; *c != '\0'; c++) {
         if (*c == '#' || *c == ' ')
             *c = '_';
@@ -148,17 +121,15 @@ name_from_path(const char *path)
 static void
 derive_name(ZpScenarioResolve *resolve)
 {
-    ZpScenarioEffective *name = &resolve->state->effective[ZP_KEY_NAME];
-    if (name->source == ZP_SCENARIO_GIVEN)
+    if (zp_scenario_resolve_given(resolve, ZP_KEY_NAME))
         return;
     if (resolve->base != NULL && resolve->base->state->name != NULL) {
         resolve->state->name = g_ref_string_acquire(resolve->base->state->name);
     } else {
-        g_autofree char *text = name_from_path(resolve->state->path);
+        g_autofree char *text = name_from_path(resolve->state->settings->path);
         resolve->state->name = g_ref_string_new(text);
     }
-    name->value.text = resolve->state->name;
-    name->source = ZP_SCENARIO_AUTO;
+    zp_scenario_resolve_put_text(resolve, ZP_KEY_NAME, resolve->state->name, NULL);
 }
 
 void
@@ -169,7 +140,7 @@ zp_scenario_derive(ZpScenarioResolve *resolve)
     find_runtime(resolve);
     derive_precision(resolve);
     zp_scenario_resolve_put(resolve, ZP_KEY_SHARD_GROUP, zp_scenario_data_ranks(resolve), NULL);
-    gint64 prefetch = integer_of(resolve, ZP_KEY_PREFETCH);
+    gint64 prefetch = zp_scenario_key_integer(resolve, ZP_KEY_PREFETCH);
     zp_scenario_resolve_put(resolve, ZP_KEY_PREFETCH_FORWARD, prefetch, NULL);
     zp_scenario_resolve_put(resolve, ZP_KEY_PREFETCH_BACKWARD, prefetch, NULL);
     derive_frameworks(resolve);

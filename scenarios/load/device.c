@@ -1,5 +1,4 @@
 /* What the catalogue knows of GPU and node, and what stands in where it knows nothing. */
-#include "models/words/nearest.h"
 #include "scenarios/load/resolve_internal.h"
 
 /* Stand-ins; the rules in the schema's table state them. */
@@ -19,7 +18,7 @@ hardware(const ZpScenarioResolve *resolve)
 static void
 find_gpu(ZpScenarioResolve *resolve)
 {
-    const char *name = resolve->state->effective[ZP_KEY_GPU].value.text;
+    const char *name = zp_scenario_key_text(resolve, ZP_KEY_GPU);
     resolve->gpu = zp_hardware_gpu(hardware(resolve), name);
     if (resolve->gpu != NULL)
         return;
@@ -28,12 +27,10 @@ find_gpu(ZpScenarioResolve *resolve)
     g_autofree const char **names = g_new0(const char *, n + 1);
     for (gsize i = 0; i < n; i++)
         names[i] = gpus[i].name;
-    const char *nearest = zp_nearest_find(name, names);
-    zp_scenario_resolve_complain(
-        resolve, ZP_KEY_GPU, ZP_SCENARIO_ERROR_UNKNOWN,
-        "unknown GPU '%s'%s%s%s; `zeropeak list gpus` shows all, or state memory, flops, "
-        "memory_bandwidth and node.link_bandwidth beside the nearest one",
-        name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    zp_scenario_resolve_unknown(
+        resolve, ZP_KEY_GPU, "GPU", names,
+        "`zeropeak list gpus` shows all, or state memory, flops, memory_bandwidth and "
+        "node.link_bandwidth beside the nearest one");
 }
 
 static const ZpNode *
@@ -51,15 +48,14 @@ usual_node(const ZpScenarioResolve *resolve)
 static void
 find_node(ZpScenarioResolve *resolve)
 {
-    ZpScenarioEffective *effective = &resolve->state->effective[ZP_KEY_NODE];
-    if (effective->source != ZP_SCENARIO_GIVEN) {
+    if (!zp_scenario_resolve_given(resolve, ZP_KEY_NODE)) {
         resolve->node = usual_node(resolve);
-        effective->source = resolve->node ? ZP_SCENARIO_CATALOGUE : ZP_SCENARIO_AUTO;
-        effective->origin = resolve->node ? resolve->gpu->name : NULL;
-        effective->value.text = (char *)(gpointer)(resolve->node ? resolve->node->name : "none");
+        zp_scenario_resolve_put_text(resolve, ZP_KEY_NODE,
+                                     resolve->node ? resolve->node->name : "none",
+                                     resolve->node ? resolve->gpu->name : NULL);
         return;
     }
-    const char *name = effective->value.text;
+    const char *name = zp_scenario_key_text(resolve, ZP_KEY_NODE);
     if (g_strcmp0(name, "none") == 0)
         return;
     resolve->node = zp_hardware_node(hardware(resolve), name);
@@ -70,11 +66,8 @@ find_node(ZpScenarioResolve *resolve)
     g_autofree const char **names = g_new0(const char *, n + 1);
     for (gsize i = 0; i < n; i++)
         names[i] = nodes[i].name;
-    const char *nearest = zp_nearest_find(name, names);
-    zp_scenario_resolve_complain(resolve, ZP_KEY_NODE, ZP_SCENARIO_ERROR_UNKNOWN,
-                                 "unknown node '%s'%s%s%s; `zeropeak list nodes` shows all", name,
-                                 nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                                 nearest ? "'?" : "");
+    zp_scenario_resolve_unknown(resolve, ZP_KEY_NODE, "node", names,
+                                "`zeropeak list nodes` shows all");
 }
 
 /* A figure of the catalogue, or what stands in for one that it lacks (0). */

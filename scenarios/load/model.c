@@ -59,30 +59,32 @@ build_from_dimensions(const ZpScenarioState *state, GError **error)
     return zp_architecture_build(&architecture, &options, "dimensions", error);
 }
 
-/* A layer's setting or its default. */
+/* A layer's setting or its default; -1: derived. */
 static gint64
-layer_integer(const ZpScenarioLayer *layer, ZpSchemaId id)
+layer_integer(const ZpSettingsLayer *layer, ZpSchemaId id)
 {
-    const ZpScenarioSetting *setting = &layer->settings[id - ZP_KEY_LAYER_PARAMETERS];
+    const ZpSetting *setting = &layer->keys[id - ZP_KEY_LAYER_PARAMETERS];
+    ZpSchemaValue fallback = {.integer = id == ZP_KEY_LAYER_FLOPS ? -1 : 0};
     if (setting->given)
         return setting->value.integer;
-    return id == ZP_KEY_LAYER_REPEAT ? 1 : id == ZP_KEY_LAYER_FLOPS ? -1 : 0;
+    zp_schema_default(zp_schema_key(id), &fallback);
+    return fallback.integer;
 }
 
 /* Before anything is built: a refused scenario costs nothing. */
 static gboolean
 check_spelt_layers(ZpScenarioResolve *resolve)
 {
-    const GPtrArray *layers = resolve->state->layers;
+    const GPtrArray *layers = resolve->state->settings->layers;
     gint64 total = 0, n_layers = 0;
     for (guint l = 0; l < layers->len; l++) {
-        const ZpScenarioLayer *layer = g_ptr_array_index(layers, l);
+        const ZpSettingsLayer *layer = g_ptr_array_index(layers, l);
         gint64 repeat = layer_integer(layer, ZP_KEY_LAYER_REPEAT);
         gint64 elements = layer_integer(layer, ZP_KEY_LAYER_PARAMETERS);
         ZpScenarioError code = ZP_SCENARIO_ERROR_MISSING;
         const char *what = NULL;
         n_layers += repeat;
-        if (!layer->settings[0].given) {
+        if (!layer->keys[0].given) {
             what = "parameters is missing";
         } else if (n_layers > ZP_SCHEMA_MAX_LAYERS) {
             code = ZP_SCENARIO_ERROR_RANGE;
@@ -92,8 +94,8 @@ check_spelt_layers(ZpScenarioResolve *resolve)
             what = "more than 2^56 parameters in all";
         }
         if (what != NULL) {
-            zp_scenario_problems_add(resolve->problems, code, layer->origin, "[%s]: %s",
-                                     layer->section, what);
+            zp_problems_add(resolve->problems, code, layer->origin, "[%s]: %s", layer->section,
+                            what);
             return FALSE;
         }
         total += elements * repeat;
@@ -106,17 +108,16 @@ build_from_layers(ZpScenarioResolve *resolve)
 {
     if (!check_spelt_layers(resolve))
         return NULL;
-    const GPtrArray *layers = resolve->state->layers;
+    const GPtrArray *layers = resolve->state->settings->layers;
     ZpModel *model = zp_model_new("layers");
     model->family = "hand-spelt";
     for (guint l = 0; l < layers->len; l++) {
-        const ZpScenarioLayer *layer = g_ptr_array_index(layers, l);
-        zp_model_add_layer(model, zp_scenario_state_layer_name(layer),
-                           layer_integer(layer, ZP_KEY_LAYER_PARAMETERS),
-                           (gint32)layer_integer(layer, ZP_KEY_LAYER_REPEAT),
-                           layer_integer(layer, ZP_KEY_LAYER_FLOPS),
-                           layer_integer(layer, ZP_KEY_LAYER_ACTIVATION),
-                           layer_integer(layer, ZP_KEY_LAYER_CHECKPOINT));
+        const ZpSettingsLayer *layer = g_ptr_array_index(layers, l);
+        zp_model_add_layer(
+            model, zp_settings_layer_name(layer), layer_integer(layer, ZP_KEY_LAYER_PARAMETERS),
+            (gint32)layer_integer(layer, ZP_KEY_LAYER_REPEAT),
+            layer_integer(layer, ZP_KEY_LAYER_FLOPS), layer_integer(layer, ZP_KEY_LAYER_ACTIVATION),
+            layer_integer(layer, ZP_KEY_LAYER_CHECKPOINT));
     }
     zp_model_finish(model);
     return model;
@@ -125,7 +126,8 @@ build_from_layers(ZpScenarioResolve *resolve)
 static ZpModel *
 build_from_config(ZpScenarioResolve *resolve, const ZpArchitectureOptions *options, GError **error)
 {
-    g_autofree char *path = zp_scenario_state_file(resolve->state, ZP_KEY_CONFIG);
+    g_autofree char *path = zp_settings_file(resolve->state->settings, ZP_KEY_CONFIG,
+                                             zp_scenario_key_text(resolve, ZP_KEY_CONFIG));
     return zp_hf_load(path, options, resolve->scenario->warnings, error);
 }
 
@@ -159,7 +161,8 @@ build(ZpScenarioResolve *resolve, ZpSchemaId *about, GError **error)
 static gboolean
 same_model(const ZpScenarioResolve *resolve)
 {
-    if (resolve->base == NULL || resolve->base->state->layers != resolve->state->layers)
+    if (resolve->base == NULL ||
+        resolve->base->state->settings->layers != resolve->state->settings->layers)
         return FALSE;
     for (int id = 0; id < ZP_N_KEYS; id++) {
         const ZpSchemaKey *key = zp_schema_key((ZpSchemaId)id);
@@ -170,8 +173,8 @@ same_model(const ZpScenarioResolve *resolve)
             return FALSE;
     }
     /* The same name may be of another file. */
-    return resolve->base->state->settings[ZP_KEY_CONFIG].by_hand ==
-           resolve->state->settings[ZP_KEY_CONFIG].by_hand;
+    return resolve->base->state->settings->keys[ZP_KEY_CONFIG].by_hand ==
+           resolve->state->settings->keys[ZP_KEY_CONFIG].by_hand;
 }
 
 static ZpScenarioError

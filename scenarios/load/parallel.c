@@ -3,28 +3,23 @@
 #include "models/families/architecture.h"
 #include "scenarios/load/resolve_internal.h"
 
-static gint64
-get(const ZpScenarioResolve *resolve, ZpSchemaId id)
-{
-    return zp_scenario_state_integer(resolve->state, id);
-}
-
 static ZpParallel
 parallel_of(const ZpScenarioResolve *resolve)
 {
     return (ZpParallel){
-        .tensor = (gint32)get(resolve, ZP_KEY_TENSOR),
-        .context = (gint32)get(resolve, ZP_KEY_CONTEXT),
-        .pipeline = (gint32)get(resolve, ZP_KEY_PIPELINE),
-        .sequence = (gboolean)get(resolve, ZP_KEY_SEQUENCE_PARALLEL),
+        .tensor = (gint32)zp_scenario_key_integer(resolve, ZP_KEY_TENSOR),
+        .context = (gint32)zp_scenario_key_integer(resolve, ZP_KEY_CONTEXT),
+        .pipeline = (gint32)zp_scenario_key_integer(resolve, ZP_KEY_PIPELINE),
+        .sequence = (gboolean)zp_scenario_key_integer(resolve, ZP_KEY_SEQUENCE_PARALLEL),
     };
 }
 
 gint64
 zp_scenario_data_ranks(const ZpScenarioResolve *resolve)
 {
-    gint64 cut = get(resolve, ZP_KEY_TENSOR) * get(resolve, ZP_KEY_PIPELINE);
-    return MAX(1, get(resolve, ZP_KEY_RANKS) / cut);
+    gint64 cut = zp_scenario_key_integer(resolve, ZP_KEY_TENSOR) *
+                 zp_scenario_key_integer(resolve, ZP_KEY_PIPELINE);
+    return MAX(1, zp_scenario_key_integer(resolve, ZP_KEY_RANKS) / cut);
 }
 
 static void
@@ -46,29 +41,30 @@ zp_scenario_check_parallel(ZpScenarioResolve *resolve)
     ZpParallel parallel = parallel_of(resolve);
     ZpJob job = {
         .runtime = resolve->runtime->name,
-        .training.sequence = get(resolve, ZP_KEY_SEQUENCE),
+        .training.sequence = zp_scenario_key_integer(resolve, ZP_KEY_SEQUENCE),
         .world.parallel = parallel,
-        .zero.stage = (int)get(resolve, ZP_KEY_STAGE),
+        .zero.stage = (int)zp_scenario_key_integer(resolve, ZP_KEY_STAGE),
     };
     g_autoptr(GError) error = NULL;
-    if (!zp_parallel_check(&job, get(resolve, ZP_KEY_RANKS), &error))
+    if (!zp_parallel_check(&job, zp_scenario_key_integer(resolve, ZP_KEY_RANKS), &error))
         complain(resolve, error);
-    if (parallel.context > 1 && get(resolve, ZP_KEY_ATTENTION) == ZP_ATTENTION_EAGER)
+    if (parallel.context > 1 &&
+        zp_scenario_key_integer(resolve, ZP_KEY_ATTENTION) == ZP_ATTENTION_EAGER)
         zp_scenario_resolve_complain(resolve, ZP_KEY_CONTEXT, ZP_SCENARIO_ERROR_CONFLICT,
                                      "context parallelism needs model.attention = flash");
     if (parallel.sequence && parallel.tensor == 1)
         zp_scenario_resolve_warn(resolve, ZP_KEY_SEQUENCE_PARALLEL,
                                  "has no effect without parallel.tensor");
-    if (parallel.tensor > get(resolve, ZP_KEY_GPUS))
+    if (parallel.tensor > zp_scenario_key_integer(resolve, ZP_KEY_GPUS))
         zp_scenario_resolve_warn(resolve, ZP_KEY_TENSOR,
                                  "tensor parallel ranks span nodes of %" G_GINT64_FORMAT
                                  " GPUs: each layer waits for the network",
-                                 get(resolve, ZP_KEY_GPUS));
-    if (parallel.pipeline > get(resolve, ZP_KEY_ACCUMULATION))
+                                 zp_scenario_key_integer(resolve, ZP_KEY_GPUS));
+    if (parallel.pipeline > zp_scenario_key_integer(resolve, ZP_KEY_ACCUMULATION))
         zp_scenario_resolve_warn(resolve, ZP_KEY_PIPELINE,
                                  "%" G_GINT64_FORMAT
                                  " micro-batches (training.accumulation) do not fill the stages",
-                                 get(resolve, ZP_KEY_ACCUMULATION));
+                                 zp_scenario_key_integer(resolve, ZP_KEY_ACCUMULATION));
 }
 
 gboolean
@@ -76,7 +72,8 @@ zp_scenario_cut_model(ZpScenarioResolve *resolve, ZpModel *model)
 {
     ZpParallel parallel = parallel_of(resolve);
     g_autoptr(GError) error = NULL;
-    if (zp_parallel_cut(model, &parallel, (ZpDtype)get(resolve, ZP_KEY_COMPUTE), &error))
+    if (zp_parallel_cut(model, &parallel, (ZpDtype)zp_scenario_key_integer(resolve, ZP_KEY_COMPUTE),
+                        &error))
         return TRUE;
     complain(resolve, error);
     return FALSE;
@@ -85,7 +82,7 @@ zp_scenario_cut_model(ZpScenarioResolve *resolve, ZpModel *model)
 gboolean
 zp_scenario_cut_stages(ZpScenarioResolve *resolve, ZpScenarioModel *model)
 {
-    gint32 pipeline = (gint32)get(resolve, ZP_KEY_PIPELINE);
+    gint32 pipeline = (gint32)zp_scenario_key_integer(resolve, ZP_KEY_PIPELINE);
     g_autoptr(GError) error = NULL;
     if (pipeline == 1)
         return TRUE;

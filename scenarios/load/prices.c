@@ -10,7 +10,7 @@ static void
 read_file(ZpScenarioResolve *resolve, const char *name)
 {
     ZpScenarioState *state = resolve->state;
-    g_autofree char *path = zp_scenario_state_file(state, ZP_KEY_CALIBRATION);
+    g_autofree char *path = zp_settings_file(state->settings, ZP_KEY_CALIBRATION, name);
     g_autofree char *text = NULL;
     g_autoptr(GError) error = NULL;
     if (g_file_get_contents(path, &text, NULL, &error))
@@ -48,12 +48,10 @@ zp_scenario_derive_prices(ZpScenarioResolve *resolve)
                                           ZP_KEY_MEMORY_BANDWIDTH, ZP_KEY_MEMORY_EFFICIENCY};
     static const ZpSchemaId simple[] = {ZP_KEY_LINK_EFFICIENCY, ZP_KEY_LINK_LATENCY,
                                         ZP_KEY_NETWORK_EFFICIENCY, ZP_KEY_NETWORK_LATENCY};
-    ZpScenarioEffective *calibration = &resolve->state->effective[ZP_KEY_CALIBRATION];
     if (!zp_scenario_resolve_given(resolve, ZP_KEY_CALIBRATION)) {
         gboolean none = any_given(resolve, roofline, G_N_ELEMENTS(roofline)) ||
                         resolve->gpu == NULL || zp_calibration_find(resolve->gpu->name) == NULL;
-        calibration->value.text = (char *)(gpointer)(none ? "none" : "built-in");
-        calibration->source = ZP_SCENARIO_AUTO;
+        zp_scenario_resolve_put_text(resolve, ZP_KEY_CALIBRATION, none ? "none" : "built-in", NULL);
     }
     gboolean plain = any_given(resolve, simple, G_N_ELEMENTS(simple));
     zp_scenario_resolve_put(resolve, ZP_KEY_COLLECTIVES,

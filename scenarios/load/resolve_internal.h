@@ -4,7 +4,7 @@
 
 #include "models/job/optimizer.h"
 #include "models/runtimes/runtime.h"
-#include "scenarios/load/state.h"
+#include "scenarios/load/state_internal.h"
 
 typedef enum {
     ZP_ROUTE_NONE,
@@ -19,7 +19,7 @@ typedef struct {
     ZpScenario *scenario;
     ZpScenarioState *state;
     const ZpScenario *base; /* or NULL */
-    ZpScenarioProblems *problems;
+    ZpProblems *problems;
     const ZpGpu *gpu;
     const ZpNode *node; /* NULL: none */
     const ZpOptimizer *optimizer;
@@ -27,7 +27,8 @@ typedef struct {
     ZpScenarioRoute route;
 } ZpScenarioResolve;
 
-/* "PLACE: [section] key: what": the place is where the key was given, else the file. */
+/* keys.c: one key.  "PLACE: [section] key: what": the place is where the key was given, else the
+ * file. */
 void zp_scenario_resolve_complain(ZpScenarioResolve *resolve, ZpSchemaId id, ZpScenarioError code,
                                   const char *format, ...) G_GNUC_PRINTF(4, 5);
 void zp_scenario_resolve_warn(ZpScenarioResolve *resolve, ZpSchemaId id, const char *format, ...)
@@ -35,13 +36,13 @@ void zp_scenario_resolve_warn(ZpScenarioResolve *resolve, ZpSchemaId id, const c
 static inline gboolean
 zp_scenario_resolve_given(const ZpScenarioResolve *resolve, ZpSchemaId id)
 {
-    return resolve->state->settings[id].given;
+    return resolve->state->settings->keys[id].given;
 }
 /* Given by whoever wrote the scenario, not by the file it takes its settings from. */
 static inline gboolean
 zp_scenario_resolve_written(const ZpScenarioResolve *resolve, ZpSchemaId id)
 {
-    return resolve->state->settings[id].given && !resolve->state->settings[id].imported;
+    return resolve->state->settings->keys[id].given && !resolve->state->settings->keys[id].imported;
 }
 /* Is the value in force the key's plain default?  Never for a key with a rule. */
 gboolean zp_scenario_resolve_is_default(const ZpScenarioResolve *resolve, ZpSchemaId id);
@@ -53,6 +54,23 @@ void zp_scenario_resolve_put(ZpScenarioResolve *resolve, ZpSchemaId id, gint64 i
                              const char *catalogue);
 void zp_scenario_resolve_put_real(ZpScenarioResolve *resolve, ZpSchemaId id, double real,
                                   const char *catalogue);
+/* The text is borrowed. */
+void zp_scenario_resolve_put_text(ZpScenarioResolve *resolve, ZpSchemaId id, const char *text,
+                                  const char *catalogue);
+/* Complains of a key that names no `what` of `names` (NULL-terminated); `more`: what to say in
+ * place of all legal names, or NULL. */
+void zp_scenario_resolve_unknown(ZpScenarioResolve *resolve, ZpSchemaId id, const char *what,
+                                 const char *const *names, const char *more);
+static inline gint64
+zp_scenario_key_integer(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    return resolve->state->effective[id].value.integer;
+}
+static inline const char *
+zp_scenario_key_text(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    return resolve->state->effective[id].value.text;
+}
 
 /* derive.c: the rules behind "auto". */
 void zp_scenario_derive(ZpScenarioResolve *resolve);
@@ -78,3 +96,6 @@ void zp_scenario_derive_prices(ZpScenarioResolve *resolve);
 void zp_scenario_set_prices(ZpScenarioResolve *resolve);
 /* values.c: the list of effective inputs. */
 void zp_scenario_list_values(ZpScenario *scenario, const ZpScenario *base);
+/* resolve.c: all of the above, in order.  Takes `settings`; NULL where there are problems.  `base`:
+ * a scenario whose results may be used where nothing changed, or NULL. */
+ZpScenario *zp_scenario_resolve(ZpSettings *settings, const ZpScenario *base, ZpProblems *problems);

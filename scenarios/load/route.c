@@ -35,7 +35,7 @@ complain_two_ways(ZpScenarioResolve *resolve, ZpSchemaId first, ZpSchemaId secon
         resolve, second, ZP_SCENARIO_ERROR_CONFLICT,
         "the model is already described by model.%s (%s); keep one of catalog, config, "
         "total_parameters, dimensions or [layer NAME] groups (a value of 'auto' takes a key back)",
-        zp_schema_key(first)->key, resolve->state->settings[first].origin);
+        zp_schema_key(first)->key, resolve->state->settings->keys[first].origin);
 }
 
 static void
@@ -124,18 +124,18 @@ zp_scenario_derive_route(ZpScenarioResolve *resolve)
         first = sign;
         resolve->route = (ZpScenarioRoute)r;
     }
-    if (resolve->state->layers->len > 0) {
-        const ZpScenarioLayer *layer = g_ptr_array_index(resolve->state->layers, 0);
+    if (resolve->state->settings->layers->len > 0) {
+        const ZpSettingsLayer *layer = g_ptr_array_index(resolve->state->settings->layers, 0);
         if (first != ZP_N_KEYS)
-            zp_scenario_problems_add(resolve->problems, ZP_SCENARIO_ERROR_CONFLICT, layer->origin,
-                                     "[%s]: the model is already described by model.%s (%s); keep "
-                                     "one of them",
-                                     layer->section, zp_schema_key(first)->key,
-                                     resolve->state->settings[first].origin);
+            zp_problems_add(resolve->problems, ZP_SCENARIO_ERROR_CONFLICT, layer->origin,
+                            "[%s]: the model is already described by model.%s (%s); keep "
+                            "one of them",
+                            layer->section, zp_schema_key(first)->key,
+                            resolve->state->settings->keys[first].origin);
         else
             resolve->route = ZP_ROUTE_LAYERS;
     } else if (first == ZP_N_KEYS) {
-        zp_scenario_problems_add(
+        zp_problems_add(
             resolve->problems, ZP_SCENARIO_ERROR_MISSING, NULL,
             "[model]: no model: give catalog, config, total_parameters, dimensions (layers, "
             "hidden, heads, ffn, vocabulary) or [layer NAME] groups");

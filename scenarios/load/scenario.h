@@ -11,11 +11,7 @@
 #pragma once
 
 #include "models/job/job.h"
-#include "scenarios/language/schema.h"
-
-#define ZP_SCENARIO_MAX_BYTES ((gsize)16 * 1024 * 1024)
-#define ZP_SCENARIO_MAX_LINE ((gsize)64 * 1024)
-#define ZP_SCENARIO_MAX_ENTRIES 100000
+#include "scenarios/settings/settings.h"
 
 /* One effective input. */
 typedef struct {
@@ -24,12 +20,6 @@ typedef struct {
     const char *text;   /* with its unit: "80 GiB" */
     const char *origin; /* "default", "auto: RULE", "catalogue: NAME", "FILE:LINE", "--set" */
 } ZpScenarioValue;
-
-typedef struct {
-    const char *key;    /* "zero.stage" */
-    const char *text;   /* "0, 1, 2, 3" */
-    const char *origin; /* as above */
-} ZpScenarioAxis;
 
 typedef struct _ZpScenarioState ZpScenarioState;
 
@@ -42,7 +32,7 @@ typedef struct {
     const ZpModel *model;
     GArray *values;      /* ZpScenarioValue, in the order of the schema */
     GPtrArray *warnings; /* strings; the last entry is NULL */
-    GArray *axes;        /* ZpScenarioAxis, in the order of the file */
+    GArray *axes;        /* ZpSettingsAxis, in the order of the file */
     gint64 sweep_limit;
     ZpScenarioState *state;
 } ZpScenario;
@@ -61,18 +51,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpScenario, zp_scenario_free)
  * sweep, derived values are written as "auto" (their value in the comment), for an axis may change
  * what they derive from. */
 void zp_scenario_dump(const ZpScenario *scenario, GString *out);
-
-/* A GError carries the reason of its first message. */
-typedef enum {
-    ZP_SCENARIO_ERROR_IO,
-    ZP_SCENARIO_ERROR_SYNTAX,    /* not the file format, too large, not UTF-8 */
-    ZP_SCENARIO_ERROR_DUPLICATE, /* a key or group twice */
-    ZP_SCENARIO_ERROR_UNKNOWN,   /* unknown key, group or catalogue name */
-    ZP_SCENARIO_ERROR_TYPE,      /* not a value of the key's kind */
-    ZP_SCENARIO_ERROR_RANGE,     /* of the kind, but out of range */
-    ZP_SCENARIO_ERROR_MISSING,
-    ZP_SCENARIO_ERROR_CONFLICT, /* two settings that exclude each other */
-    ZP_SCENARIO_ERROR_OVERFLOW, /* a product does not fit 64 bits */
-} ZpScenarioError;
-#define ZP_SCENARIO_ERROR (zp_scenario_error_quark())
-GQuark zp_scenario_error_quark(void);

@@ -59,21 +59,20 @@ add_key(ZpScenario *scenario, const ZpScenario *base, ZpSchemaId id, const ZpSce
 }
 
 static void
-add_layer(ZpScenario *scenario, const ZpScenarioLayer *layer)
+add_layer(ZpScenario *scenario, const ZpSettingsLayer *layer)
 {
     for (int k = 0; k < ZP_N_LAYER_KEYS; k++) {
         const ZpSchemaKey *key = zp_schema_key((ZpSchemaId)(ZP_KEY_LAYER_PARAMETERS + k));
-        const ZpScenarioSetting *setting = &layer->settings[k];
+        const ZpSetting *setting = &layer->keys[k];
         ZpScenarioEffective effective = {.source = ZP_SCENARIO_GIVEN, .origin = setting->origin};
         if (setting->given) {
             effective.value = setting->value;
         } else if (key->rule != NULL) {
             effective.source = ZP_SCENARIO_AUTO;
-            effective.value.integer = 2 * layer->settings[0].value.integer;
+            effective.value.integer = 2 * layer->keys[0].value.integer;
         } else {
             effective.source = ZP_SCENARIO_DEFAULT;
-            gboolean ok = zp_schema_parse(key, key->fallback, &effective.value, NULL);
-            g_assert(ok);
+            zp_schema_default(key, &effective.value);
         }
         g_autofree char *text = zp_schema_print(key, &effective.value);
         ZpScenarioValue value = {layer->section, key->key, g_ref_string_new(text),
@@ -86,7 +85,7 @@ static void
 add_axes(ZpScenario *scenario)
 {
     for (guint a = 0; a < scenario->axes->len; a++) {
-        const ZpScenarioAxis *axis = &g_array_index(scenario->axes, ZpScenarioAxis, a);
+        const ZpSettingsAxis *axis = &g_array_index(scenario->axes, ZpSettingsAxis, a);
         ZpScenarioValue value = {"sweep", axis->key, g_ref_string_new(axis->text),
                                  g_ref_string_new(axis->origin)};
         g_array_append_val(scenario->values, value);
@@ -100,8 +99,8 @@ zp_scenario_list_values(ZpScenario *scenario, const ZpScenario *base)
     g_array_set_clear_func(scenario->values, clear_value);
     for (int id = 0; id < ZP_N_KEYS; id++) {
         if (id == ZP_KEY_LAYER_PARAMETERS) {
-            for (guint l = 0; l < scenario->state->layers->len; l++)
-                add_layer(scenario, g_ptr_array_index(scenario->state->layers, l));
+            for (guint l = 0; l < scenario->state->settings->layers->len; l++)
+                add_layer(scenario, g_ptr_array_index(scenario->state->settings->layers, l));
         }
         const ZpScenarioValue *before = NULL;
         if (base != NULL && base->state->effective[id].present) {
@@ -124,7 +123,7 @@ zp_scenario_dump(const ZpScenario *scenario, GString *out)
     const char *section = "";
     const ZpScenarioState *state = scenario->state;
     gboolean imports = strcmp(state->effective[ZP_KEY_ZERO_CONFIG].value.text, "none") != 0;
-    g_autofree char *path = zp_scenario_problems_printable(scenario->path);
+    g_autofree char *path = zp_problems_printable(scenario->path);
     g_string_append_printf(out, "# The effective scenario of %s.\n", path);
     for (guint i = 0; i < scenario->values->len; i++) {
         const ZpScenarioValue *value = &g_array_index(scenario->values, ZpScenarioValue, i);
@@ -135,7 +134,7 @@ zp_scenario_dump(const ZpScenario *scenario, GString *out)
         gboolean derived = g_str_has_prefix(value->origin, "auto: ") ||
                            g_str_has_prefix(value->origin, "catalogue: ") ||
                            (imports && (strcmp(value->origin, "default") == 0 ||
-                                        (key != NULL && state->settings[key->id].imported)));
+                                        (key != NULL && state->settings->keys[key->id].imported)));
         /* The name derives from the file's, which no axis changes and the dump's file would. */
         gboolean name = strcmp(value->section, "scenario") == 0;
         if (derived && !name && scenario->axes->len > 0)

@@ -24,7 +24,7 @@ count_points(const ZpScenario *base, GError **error)
     gboolean too_many = FALSE;
     g_autoptr(GString) product = g_string_new(NULL);
     for (guint a = 0; a < base->axes->len; a++) {
-        const ZpScenarioAxis *axis = &g_array_index(base->axes, ZpScenarioAxis, a);
+        const ZpSettingsAxis *axis = &g_array_index(base->axes, ZpSettingsAxis, a);
         g_autofree char *full = NULL;
         const ZpSchemaKey *key = zp_axis_key(axis->key, &full, error);
         gint64 n_values = key ? zp_axis_count(key, axis->text, error) : -1;
@@ -62,7 +62,7 @@ zp_sweep_new(const ZpScenario *base, GError **error)
     sweep->axes = g_array_new(FALSE, FALSE, sizeof(ZpSweepAxis));
     g_array_set_clear_func(sweep->axes, clear_axis);
     for (guint a = 0; a < base->axes->len; a++) {
-        const ZpScenarioAxis *given = &g_array_index(base->axes, ZpScenarioAxis, a);
+        const ZpSettingsAxis *given = &g_array_index(base->axes, ZpSettingsAxis, a);
         g_autofree char *full = NULL;
         const ZpSchemaKey *key = zp_axis_key(given->key, &full, NULL);
         ZpSweepAxis axis = {.key = given->key, .values = zp_axis_expand(key, given->text)};

@@ -1,10 +1,10 @@
-#include "scenarios/load/text_internal.h"
+#include "scenarios/settings/text_internal.h"
 
 #include <string.h>
 
 typedef struct {
-    ZpScenarioText *text;
-    ZpScenarioProblems *problems;
+    ZpSettingsText *text;
+    ZpProblems *problems;
     GHashTable *seen; /* "group" or "group\nkey" to its line */
     gboolean in_group;
     int line;
@@ -19,7 +19,7 @@ complain(Scan *scan, ZpScenarioError code, const char *format, ...)
     g_autofree char *what = g_strdup_vprintf(format, arguments);
     va_end(arguments);
     g_autofree char *where = g_strdup_printf("%s:%d", scan->problems->name, scan->line);
-    zp_scenario_problems_add(scan->problems, code, where, "%s", what);
+    zp_problems_add(scan->problems, code, where, "%s", what);
 }
 
 /* The line where `name` was seen before, or 0; remembers it. */
@@ -72,7 +72,7 @@ read_group(Scan *scan, char *line)
                  before);
         return;
     }
-    ZpScenarioTextGroup group = {g_string_chunk_insert(scan->text->strings, inner), scan->line};
+    ZpSettingsTextGroup group = {g_string_chunk_insert(scan->text->strings, inner), scan->line};
     g_array_append_val(scan->text->groups, group);
     scan->in_group = TRUE;
 }
@@ -96,7 +96,7 @@ read_entry(Scan *scan, char *line)
     if (!scan->in_group) /* of a refused group: one message is enough */
         return;
     guint index = scan->text->groups->len - 1;
-    const char *group = g_array_index(scan->text->groups, ZpScenarioTextGroup, index).name;
+    const char *group = g_array_index(scan->text->groups, ZpSettingsTextGroup, index).name;
     g_autofree char *name = g_strconcat(group, "\n", key, NULL);
     int before = seen_before(scan, name);
     if (before > 0) {
@@ -105,7 +105,7 @@ read_entry(Scan *scan, char *line)
                  before);
         return;
     }
-    ZpScenarioTextEntry entry = {index, g_string_chunk_insert(scan->text->strings, key),
+    ZpSettingsTextEntry entry = {index, g_string_chunk_insert(scan->text->strings, key),
                                  g_string_chunk_insert(scan->text->strings, value), scan->line};
     g_array_append_val(scan->text->entries, entry);
 }
@@ -144,8 +144,8 @@ check_whole(Scan *scan, const char *text, gsize length)
 {
     const char *end = NULL;
     if (length > ZP_SCENARIO_MAX_BYTES) {
-        zp_scenario_problems_add(scan->problems, ZP_SCENARIO_ERROR_SYNTAX, NULL,
-                                 "larger than 16 MiB; a scenario is a small text file");
+        zp_problems_add(scan->problems, ZP_SCENARIO_ERROR_SYNTAX, NULL,
+                        "larger than 16 MiB; a scenario is a small text file");
         return FALSE;
     }
     if (!g_utf8_validate_len(text, length, &end)) {
@@ -166,7 +166,7 @@ read_lines(Scan *scan, const char *text, gsize length)
     const char *end = text + length;
     if (length >= 3 && memcmp(text, byte_order_mark, 3) == 0)
         text += 3;
-    while (text < end && !zp_scenario_problems_full(scan->problems)) {
+    while (text < end && !zp_problems_full(scan->problems)) {
         const char *stop = memchr(text, '\n', (gsize)(end - text));
         gsize n = (gsize)((stop ? stop : end) - text);
         scan->line++;
@@ -184,13 +184,13 @@ read_lines(Scan *scan, const char *text, gsize length)
     }
 }
 
-ZpScenarioText *
-zp_scenario_text_scan(const char *text, gsize length, ZpScenarioProblems *problems)
+ZpSettingsText *
+zp_settings_text_scan(const char *text, gsize length, ZpProblems *problems)
 {
-    ZpScenarioText *result = g_new0(ZpScenarioText, 1);
+    ZpSettingsText *result = g_new0(ZpSettingsText, 1);
     result->strings = g_string_chunk_new(4096);
-    result->groups = g_array_new(FALSE, FALSE, sizeof(ZpScenarioTextGroup));
-    result->entries = g_array_new(FALSE, FALSE, sizeof(ZpScenarioTextEntry));
+    result->groups = g_array_new(FALSE, FALSE, sizeof(ZpSettingsTextGroup));
+    result->entries = g_array_new(FALSE, FALSE, sizeof(ZpSettingsTextEntry));
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     Scan scan = {.text = result, .problems = problems, .seen = seen};
     if (check_whole(&scan, text, length))
@@ -199,7 +199,7 @@ zp_scenario_text_scan(const char *text, gsize length, ZpScenarioProblems *proble
 }
 
 void
-zp_scenario_text_free(ZpScenarioText *text)
+zp_settings_text_free(ZpSettingsText *text)
 {
     if (text == NULL)
         return;
@@ -210,7 +210,7 @@ zp_scenario_text_free(ZpScenarioText *text)
 }
 
 gboolean
-zp_scenario_text_is_value(const char *value)
+zp_settings_text_is_value(const char *value)
 {
     gsize length = strlen(value);
     return g_utf8_validate(value, -1, NULL) && !has_control(value) && strstr(value, " #") == NULL &&

@@ -4,29 +4,29 @@
  * win and knows no lines), its escapes and its locales, and with comments after a value. */
 #pragma once
 
-#include "scenarios/load/problems.h"
+#include "scenarios/settings/settings.h"
 
 typedef struct {
     const char *name;
     int line;
-} ZpScenarioTextGroup;
+} ZpSettingsTextGroup;
 
 typedef struct {
     guint group; /* index */
     const char *key, *value;
     int line;
-} ZpScenarioTextEntry;
+} ZpSettingsTextEntry;
 
 typedef struct {
     GStringChunk *strings;
-    GArray *groups;  /* ZpScenarioTextGroup */
-    GArray *entries; /* ZpScenarioTextEntry, in file order */
-} ZpScenarioText;
+    GArray *groups;  /* ZpSettingsTextGroup */
+    GArray *entries; /* ZpSettingsTextEntry, in file order */
+} ZpSettingsText;
 
 /* Never NULL; problems are added, the entries are those that could be read. */
-ZpScenarioText *zp_scenario_text_scan(const char *text, gsize length, ZpScenarioProblems *problems);
-void zp_scenario_text_free(ZpScenarioText *text);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpScenarioText, zp_scenario_text_free)
+ZpSettingsText *zp_settings_text_scan(const char *text, gsize length, ZpProblems *problems);
+void zp_settings_text_free(ZpSettingsText *text);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpSettingsText, zp_settings_text_free)
 /* Can `value` stand behind "key = " and be read back?  No control characters, no comment, no blanks
  * around it. */
-gboolean zp_scenario_text_is_value(const char *value);
+gboolean zp_settings_text_is_value(const char *value);

@@ -1,6 +1,6 @@
-#include "scenarios/load/problems.h"
+#include "scenarios/settings/problems.h"
 
-#include "scenarios/language/quantity.h"
+#include "scenarios/language/errors.h"
 
 /* More would only push the first ones off the screen. */
 #define MAX_MESSAGES 50
@@ -8,7 +8,7 @@
 G_DEFINE_QUARK(zp_scenario_error_quark, zp_scenario_error)
 
 char *
-zp_scenario_problems_printable(const char *text)
+zp_problems_printable(const char *text)
 {
     char *valid = g_utf8_make_valid(text, -1);
     for (char *c = valid; *c != '\0'; c++) {
@@ -19,24 +19,24 @@ zp_scenario_problems_printable(const char *text)
 }
 
 void
-zp_scenario_problems_init(ZpScenarioProblems *problems, const char *name)
+zp_problems_init(ZpProblems *problems, const char *name)
 {
-    *problems = (ZpScenarioProblems){
-        .name = zp_scenario_problems_printable(name),
+    *problems = (ZpProblems){
+        .name = zp_problems_printable(name),
         .messages = g_ptr_array_new_with_free_func(g_free),
     };
 }
 
 void
-zp_scenario_problems_clear(ZpScenarioProblems *problems)
+zp_problems_clear(ZpProblems *problems)
 {
     g_clear_pointer(&problems->name, g_free);
     g_clear_pointer(&problems->messages, g_ptr_array_unref);
 }
 
 void
-zp_scenario_problems_add(ZpScenarioProblems *problems, ZpScenarioError code, const char *where,
-                         const char *format, ...)
+zp_problems_add(ZpProblems *problems, ZpScenarioError code, const char *where, const char *format,
+                ...)
 {
     if (problems->messages->len == MAX_MESSAGES) {
         problems->dropped = TRUE;
@@ -49,23 +49,30 @@ zp_scenario_problems_add(ZpScenarioProblems *problems, ZpScenarioError code, con
     g_autofree char *what = g_strdup_vprintf(format, arguments);
     va_end(arguments);
     g_autofree char *line = g_strconcat(where ? where : problems->name, ": ", what, NULL);
-    g_ptr_array_add(problems->messages, zp_scenario_problems_printable(line));
+    g_ptr_array_add(problems->messages, zp_problems_printable(line));
+}
+
+void
+zp_problems_add_key(ZpProblems *problems, ZpScenarioError code, const char *where,
+                    const char *section, const char *key, const char *what)
+{
+    zp_problems_add(problems, code, where, "[%s] %s: %s", section, key, what);
 }
 
 gboolean
-zp_scenario_problems_full(const ZpScenarioProblems *problems)
+zp_problems_full(const ZpProblems *problems)
 {
     return problems->dropped;
 }
 
 gboolean
-zp_scenario_problems_any(const ZpScenarioProblems *problems)
+zp_problems_any(const ZpProblems *problems)
 {
     return problems->messages->len > 0;
 }
 
 gboolean
-zp_scenario_problems_raise(const ZpScenarioProblems *problems, GError **error)
+zp_problems_raise(const ZpProblems *problems, GError **error)
 {
     if (problems->messages->len == 0)
         return TRUE;
@@ -80,7 +87,7 @@ zp_scenario_problems_raise(const ZpScenarioProblems *problems, GError **error)
 }
 
 ZpScenarioError
-zp_scenario_problems_reason(const GError *error)
+zp_problems_reason(const GError *error)
 {
     if (error->domain == ZP_SCENARIO_ERROR)
         return (ZpScenarioError)error->code;
