@@ -16,8 +16,10 @@ typedef struct {
     int passed, failed;
 } Score;
 
-static const ZpArchitectureOptions options = {
-    .compute = ZP_DTYPE_BF16, .attention = ZP_ATTENTION_FLASH, .causal = TRUE};
+static const ZpArchitectureOptions options = {.compute = ZP_DTYPE_BF16,
+                                              .attention = ZP_ATTENTION_FLASH,
+                                              .causal = TRUE,
+                                              .transformers = ZP_TRANSFORMERS_4};
 
 static void
 report(Score *score, const char *id, const char *problem)

@@ -59,6 +59,7 @@ cut_block(const ZpActivationBlock *whole)
     block.heads /= ways;
     block.kv_heads = MAX(block.kv_heads / ways, 1);
     block.ffn /= ways;
+    block.shared /= ways;
     return block;
 }
 

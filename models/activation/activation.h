@@ -57,7 +57,11 @@ typedef enum {
     ZP_KEEP_EVERY_SECOND_PRODUCT, /* and attention: torchtitan's selective policy */
 } ZpBlockPolicy;
 
-typedef enum { ZP_EXPERTS_GROUPED, ZP_EXPERTS_LOOP } ZpBlockExperts;
+typedef enum {
+    ZP_EXPERTS_GROUPED,    /* rows by expert in equal shares, one batched product for all */
+    ZP_EXPERTS_LOOP,       /* a module each */
+    ZP_EXPERTS_GROUPED_MM, /* transformers 5: sorted rows, gate and up as one 3-D parameter */
+} ZpBlockExperts;
 
 typedef struct {
     ZpBlockFamily family;
@@ -94,6 +98,10 @@ typedef struct {
     gint64 batch, tokens; /* b, s */
     gint64 hidden, heads, kv_heads, head_size, ffn;
     gint64 expert_count, chosen_experts; /* E, k */
+    /* With ZP_EXPERTS_GROUPED_MM: the router's product in fp32, the shares of experts stay fp32, a
+     * gated MLP of this width beside the experts, and a gate over it. */
+    gboolean router_fp32, shares_fp32, gated_shared;
+    gint64 shared;
 } ZpActivationBlock;
 
 typedef enum {

@@ -20,19 +20,19 @@ add_branch(const ZpProgram *program, ZpTensor *stream, ZpTensor *branch)
 }
 
 static ZpTensor *
-gated_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
+gated_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, gint64 width)
 {
     ZpTrace *trace = program->trace;
-    g_autoptr(ZpTensor) gate = zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, FALSE);
+    g_autoptr(ZpTensor) gate = zp_program_linear(program, ZP_LINEAR_COLUMN, a, width, FALSE);
     if (program->compiled) {
-        ZpTensor *up = zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, FALSE));
+        ZpTensor *up = zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, width, FALSE));
         ZpTensor *first = zp_take(g_steal_pointer(&gate));
         g_autoptr(ZpTensor) inner = zp_fused_gate(trace, first, up);
         return last_product(program, block, inner);
     }
     ZpTensor *opened = zp_take(zp_program_activation(program, block->activation, gate));
     g_clear_pointer(&gate, zp_tensor_unref);
-    ZpTensor *up = zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, FALSE));
+    ZpTensor *up = zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, width, FALSE));
     g_autoptr(ZpTensor) inner = zp_mul(trace, opened, up);
     return zp_program_linear(program, ZP_LINEAR_ROW, inner, block->hidden, FALSE);
 }
@@ -49,8 +49,20 @@ plain_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 static ZpTensor *
 feed(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
-    return block->family == ZP_BLOCK_MOE ? zp_program_experts(program, block, a)
-                                         : gated_mlp(program, block, a);
+    if (block->family != ZP_BLOCK_MOE)
+        return gated_mlp(program, block, a, block->ffn);
+    g_autoptr(ZpTensor) routed = zp_program_experts(program, block, a);
+    if (block->shared == 0)
+        return g_steal_pointer(&routed);
+    g_autoptr(ZpTensor) shared = gated_mlp(program, block, a, block->shared);
+    if (block->gated_shared) {
+        ZpTensor *gate = zp_take(zp_program_linear(program, ZP_LINEAR_WHOLE, a, 1, FALSE));
+        ZpTensor *open = zp_take(zp_tanh(program->trace, gate)); /* keeps what a sigmoid does */
+        ZpTensor *opened = zp_mul(program->trace, open, shared);
+        zp_tensor_unref(shared);
+        shared = opened;
+    }
+    return zp_add(program->trace, routed, shared);
 }
 
 static ZpTensor *

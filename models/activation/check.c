@@ -24,6 +24,7 @@ zp_activation_check(const ZpActivationBlock *block, GError **error)
         {"ffn", block->ffn, TRUE, ways},
         {"expert_count", block->expert_count, mixture, 0},
         {"chosen_experts", block->chosen_experts, mixture, 0},
+        {"shared", block->shared, block->shared != 0, ways},
     };
     for (guint i = 0; i < G_N_ELEMENTS(sizes); i++) {
         const Size *size = &sizes[i];

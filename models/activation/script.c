@@ -161,7 +161,8 @@ scale_of(const ZpScriptSource *source)
     if (source->kind == ZP_SCRIPT_LOSS)
         return source->loss.kind >= ZP_LOSS_CHUNKS ? MAX(source->loss.chunks, 1) : 1;
     gint64 ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
-    return common_multiple(ways, block->family == ZP_BLOCK_MOE ? MAX(block->expert_count, 1) : 1);
+    gboolean shared_out = block->family == ZP_BLOCK_MOE && block->experts != ZP_EXPERTS_GROUPED_MM;
+    return common_multiple(ways, shared_out ? MAX(block->expert_count, 1) : 1);
 }
 
 /* What the tokens of a probe are a multiple of. */

@@ -37,6 +37,9 @@ typedef struct {
     int norms_per_block; /* 1, 2 or 4; 0 means 2 */
 } ZpArchitecture;
 
+/* The last release of version 4, and the newest known. */
+enum { ZP_TRANSFORMERS_4 = 4, ZP_TRANSFORMERS_NEWEST = 5 };
+
 typedef enum { ZP_COMPILE_NONE, ZP_COMPILE_BLOCKS, ZP_COMPILE_BLOCKS_AND_LOSS } ZpCompile;
 
 /* What the costs of a layer depend on beside the architecture. */
@@ -54,6 +57,7 @@ typedef struct {
     gboolean fused_rotary; /* rotary embedding as one kernel; counts in time alone */
     ZpTrait dropout, attention_dropout; /* default: the configuration's */
     ZpTrait grouped_experts;            /* one product for all (default), or expert by expert */
+    gint32 transformers;                /* major version of the models' code; 0: the newest known */
     gint32 loss;                        /* ZP_ARCHITECTURE_LOSS(kind); 0: the family's own */
     gint32 loss_chunks;                 /* of the chunked losses, 0: 8 */
     ZpSelective selective;

@@ -89,6 +89,9 @@ set_traits(ZpActivationBlock *block, const ZpArchitectureTraits *traits, gboolea
     block->policy = policy_of(traits->selective);
     block->reentrant = traits->reentrant;
     block->experts = traits->experts;
+    block->router_fp32 = traits->router_fp32;
+    block->shares_fp32 = traits->shares_fp32;
+    block->gated_shared = traits->gated_shared;
     block->softmax_fp32 = traits->softmax_fp32;
     block->qk_norm = llama && traits->qk_norm;
     block->soft_cap = !vision && traits->soft_cap && traits->attention == ZP_BLOCK_EAGER;
@@ -113,7 +116,10 @@ set_sizes(ZpActivationBlock *block, const ZpTreeLayer *attention, const ZpTreeLa
     block->chosen_experts = mlp->chosen_experts;
     block->expert_count = mlp->experts;
     block->ffn = mlp->expert_inner_width / MAX(mlp->chosen_experts, 1);
-    block->tokens *= MAX(mlp->experts, 1);
+    if (block->experts == ZP_EXPERTS_GROUPED_MM)
+        block->shared = mlp->inner_width;
+    else
+        block->tokens *= MAX(mlp->experts, 1);
 }
 
 /* Do the block's tensors fit 64 bits, at the sizes at which forms are found? */
@@ -172,6 +178,7 @@ zp_block_closed(const ZpActivationBlock *block, ZpBlockPart part, const ZpClosed
         .key_norm = attends && block->qk_norm ? kv_heads * block->head_size : 0,
         .dropped = block->dropout && !llama ? block->hidden : 0,
         .inner = !attends && block->family != ZP_BLOCK_MOE ? block->ffn / ways : 0,
+        .shared = !attends ? block->shared / ways : 0,
         .gated = llama || (t5 && own->gated),
         .activation = block->activation,
     };

@@ -60,6 +60,8 @@ zp_architecture_build_family(const ZpFamily *family, ZpSymbols *symbols, GHashTa
                              GPtrArray *warnings, GError **error)
 {
     const char *tree = NULL;
+    gint32 version = options->transformers ? options->transformers : ZP_TRANSFORMERS_NEWEST;
+    zp_symbols_set(symbols, "hf5", version >= 5);
     if (!zp_family_resolve(family, symbols, &tree, warnings, error))
         return NULL;
     g_autoptr(ZpExpressions) expressions = zp_expressions_new(symbols);

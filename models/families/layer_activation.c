@@ -73,7 +73,7 @@ add_kept(ZpModelPolicyBytes *set, const ZpArchitectureTraits *traits, const ZpMo
     selective->kept.bytes_per_token += missing;
 }
 
-enum { BLOCK_NUMBERS = 25 };
+enum { BLOCK_NUMBERS = 29 };
 
 /* All that a description says here, without the padding between its fields. */
 static void
@@ -105,6 +105,10 @@ list_numbers(const ZpActivationBlock *o, gint64 numbers[BLOCK_NUMBERS])
         o->ffn,
         o->expert_count,
         o->chosen_experts,
+        o->router_fp32,
+        o->shares_fp32,
+        o->gated_shared,
+        o->shared,
     };
     G_STATIC_ASSERT(G_N_ELEMENTS(values) == BLOCK_NUMBERS);
     memcpy(numbers, values, sizeof values);

@@ -94,6 +94,15 @@ norm_of(const ZpSymbols *symbols, ZpTrait fused)
     return holds(symbols, "scale_plus_one") ? ZP_NORM_PLUS_ONE : ZP_NORM_EAGER;
 }
 
+/* Families whose experts are one parameter for all say so (symbol experts_3d). */
+static ZpBlockExperts
+experts_of(const ZpSymbols *symbols, ZpTrait grouped)
+{
+    if (!chosen(grouped, TRUE))
+        return ZP_EXPERTS_LOOP;
+    return holds(symbols, "experts_3d") ? ZP_EXPERTS_GROUPED_MM : ZP_EXPERTS_GROUPED;
+}
+
 ZpArchitectureTraits
 zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *options)
 {
@@ -124,7 +133,10 @@ zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *op
             chosen(options->attention_dropout, holds(symbols, "attention_dropout")),
         .embedding_dropout = dropout && holds(symbols, "embedding_dropout"),
         .activation = activation_of(symbols, gated),
-        .experts = chosen(options->grouped_experts, TRUE) ? ZP_EXPERTS_GROUPED : ZP_EXPERTS_LOOP,
+        .experts = experts_of(symbols, options->grouped_experts),
+        .router_fp32 = holds(symbols, "router_fp32"),
+        .shares_fp32 = holds(symbols, "shares_fp32"),
+        .gated_shared = holds(symbols, "gated_shared"),
         .positions = holds(symbols, "positions"),
         .token_types = holds(symbols, "types"),
         .scaled_embedding = holds(symbols, "scaled_embedding"),

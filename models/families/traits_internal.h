@@ -20,6 +20,7 @@ typedef struct {
     gboolean dropout, attention_dropout, embedding_dropout;
     ZpBlockActivation activation;
     ZpBlockExperts experts;
+    gboolean router_fp32, shares_fp32, gated_shared;   /* of ZP_EXPERTS_GROUPED_MM */
     gboolean positions, token_types, scaled_embedding; /* added to or multiplied with a lookup */
     gint64 vocabulary;
     ZpLossKind loss;

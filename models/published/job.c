@@ -324,6 +324,7 @@ fill_model(ZpValidateJob *self, const Row *row, GError **error)
         .selective = has(row, "activation_ckpt", "selective_op") ? ZP_SELECTIVE_EVERY_SECOND_PRODUCT
                                                                  : ZP_SELECTIVE_ATTENTION_CORE,
         .causal = TRUE,
+        .transformers = ZP_TRANSFORMERS_4,
         .tensor_parallel = parallel->tensor,
         .sequence_parallel = parallel->sequence,
     };

@@ -124,6 +124,7 @@ zp_validate_memory_model(const ZpValidateRecord *row, const ZpJob *job, GError *
         .compute = job->precision.gathered,
         .attention = zp_validate_memory_is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
         .causal = TRUE,
+        .transformers = ZP_TRANSFORMERS_4,
         .tensor_parallel = job->world.parallel.tensor,
         .sequence_parallel = job->world.parallel.sequence,
     };

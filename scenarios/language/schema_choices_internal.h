@@ -52,6 +52,11 @@ static const ZpSchemaChoice experts[] = {
     {"grouped", ZP_TRAIT_YES, "rows sorted by expert, one product for all"},
     {0},
 };
+static const ZpSchemaChoice transformers_versions[] = {
+    {"4", ZP_TRANSFORMERS_4, "4.57: a mixture's experts are a module each"},
+    {"5", ZP_TRANSFORMERS_NEWEST, "5.24: experts of a layer are 3-D parameters, T5 is fused"},
+    {0},
+};
 static const ZpSchemaChoice checkpointings[] = {
     {"none", ZP_CHECKPOINTING_NONE, "all activations are kept"},
     {"selective", ZP_CHECKPOINTING_SELECTIVE, "what training.selective says is kept"},

@@ -156,6 +156,9 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROW(LOSS_CHUNKS, "training", "loss_chunks", COUNT("chunks", 1, 64), BY("8"), SHAPES,
         MEANS("Chunks of a chunked loss", "8")),
 
+    ROW(TRANSFORMERS, "framework", "transformers", ENUM(transformers_versions), BY("5"), SHAPES,
+        MEANS("Version of transformers whose models run", "4")),
+
     ROW(PARAMETER, "precision", "parameter", DTYPE(STORED), BY("bf16"), TO(precision.parameter),
         MEANS("Format of the parameters that a rank keeps", "bf16")),
     ROW(GRADIENT, "precision", "gradient", DTYPE(FLOATS & ~BIT(TF32)),

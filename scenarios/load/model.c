@@ -20,6 +20,7 @@ options_of(const ZpScenarioState *state)
         .dropout = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_DROPOUT),
         .attention_dropout = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_ATTENTION_DROPOUT),
         .grouped_experts = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_EXPERTS),
+        .transformers = (gint32)zp_scenario_state_integer(state, ZP_KEY_TRANSFORMERS),
         .loss = (gint32)zp_scenario_state_integer(state, ZP_KEY_LOSS),
         .loss_chunks = (gint32)chunks,
         .selective = (ZpSelective)zp_scenario_state_integer(state, ZP_KEY_SELECTIVE),

@@ -39,6 +39,12 @@ is(JsonObject *spec, const char *key, const char *value)
     return g_strcmp0(word(spec, key), value) == 0;
 }
 
+static gboolean
+is_version_4(JsonObject *record)
+{
+    return g_str_has_prefix(word(part(record, "versions"), "transformers"), "4.");
+}
+
 static char *
 targets_of(JsonObject *lora)
 {
@@ -131,8 +137,7 @@ write_fsdp(GString *text, JsonObject *record, JsonObject *spec)
     if (has(spec, "ddp") && flag(part(spec, "ddp"), "gradient_as_bucket_view"))
         g_string_append(text, "gradient_as_bucket_view = true\n");
     /* transformers 5 checkpoints the method, before that the module is inside. */
-    if (flag(spec, "checkpoint") &&
-        g_str_has_prefix(word(part(record, "versions"), "transformers"), "4."))
+    if (flag(spec, "checkpoint") && is_version_4(record))
         g_string_append(text, "checkpoint_outside = true\n");
 }
 
@@ -152,6 +157,7 @@ e2e_scenario(JsonObject *record, const char *config)
 {
     JsonObject *spec = part(record, "spec");
     GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "[framework]\ntransformers = %d\n", is_version_4(record) ? 4 : 5);
     write_model(text, spec, config);
     write_training(text, spec);
     write_precision(text, spec);
@@ -222,8 +228,7 @@ e2e_features(JsonObject *record)
     note(features, sharded && reshard(spec) >= 0, "reshard setting");
     note(features, sharded && number(spec, "world") != 8, "other ranks than 8");
     note(features, !is(spec, "model_dtype", "fp32"), "16-bit storage");
-    note(features, g_str_has_prefix(word(part(record, "versions"), "transformers"), "4."),
-         "transformers 4");
+    note(features, is_version_4(record), "transformers 4");
     note(features, features->len == 2 && sharded && is(spec, "wrap", "root"), "nothing special");
     return features;
 }

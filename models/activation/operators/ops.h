@@ -36,14 +36,17 @@ ZpTensor *zp_slice(ZpTrace *trace, ZpTensor *a, int dimension, gint64 start, gin
  * (ZP_TRACE_OUTPUTS of them, NULL before) were filled. */
 int zp_split(ZpTrace *trace, ZpTensor *a, int dimension, gint64 length, ZpTensor **parts);
 ZpTensor *zp_cat_last(ZpTrace *trace, ZpTensor *a, ZpTensor *b);
-ZpTensor *zp_mean_last(ZpTrace *trace, ZpTensor *a); /* keeps the dimension */
-ZpTensor *zp_sum_last(ZpTrace *trace, ZpTensor *a);  /* keeps the dimension */
+ZpTensor *zp_mean_last(ZpTrace *trace, ZpTensor *a);  /* keeps the dimension */
+ZpTensor *zp_sum_last(ZpTrace *trace, ZpTensor *a);   /* keeps the dimension */
+ZpTensor *zp_sum_middle(ZpTrace *trace, ZpTensor *a); /* of three dimensions, the second goes */
 ZpTensor *zp_sum_to(ZpTrace *trace, ZpTensor *a, const ZpTraceShape *shape);
 ZpTensor *zp_contiguous(ZpTrace *trace, ZpTensor *a);
 
 /* --- products (activation_ops_product.c) --- */
 ZpTensor *zp_mm(ZpTrace *trace, ZpTensor *a, ZpTensor *b);
 ZpTensor *zp_bmm(ZpTrace *trace, ZpTensor *a, ZpTensor *b);
+/* Rows [s, in], sorted by expert, with each expert's matrix of [E, in, out] (F.grouped_mm). */
+ZpTensor *zp_grouped_mm(ZpTrace *trace, ZpTensor *a, ZpTensor *b);
 /* F.linear of [.., in] with a weight [out, in] and, when given, a bias. */
 ZpTensor *zp_linear(ZpTrace *trace, ZpTensor *a, ZpTensor *weight, ZpTensor *bias);
 ZpTensor *zp_matmul(ZpTrace *trace, ZpTensor *a, ZpTensor *b); /* of equal rank, batched */

@@ -112,6 +112,52 @@ zp_bmm(ZpTrace *trace, ZpTensor *a, ZpTensor *b)
 }
 
 static ZpTensor *
+grouped_product(ZpTrace *trace, ZpTensor *a, ZpTensor *like, const ZpTraceShape *shape)
+{
+    ZpOperation operation;
+    ZpTensor *inputs[] = {a, like};
+    if (!zp_operation_begin(&operation, trace, "_grouped_mm", NULL, 2, inputs))
+        return zp_operation_end(&operation, NULL);
+    return zp_operation_end(&operation, zp_operation_allocate(&operation, shape, a->element_bytes));
+}
+
+/* FunctionsManual.cpp, _grouped_mm_mat1_backward and _mat2_backward: laid out as the factors. */
+static void
+grouped_mm_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
+{
+    int saved = 0;
+    ZpTensor *self = node->next[1] ? node->saved[saved++].tensor : NULL;
+    ZpTensor *other = node->next[0] ? node->saved[saved++].tensor : NULL;
+    if (node->next[0]) {
+        zp_trace_gradient_of(trace, node, 0);
+        results[0] = grouped_product(trace, grads[0], other, &node->input_shape[0]);
+    }
+    if (node->next[1]) {
+        zp_trace_gradient_of(trace, node, 1);
+        results[1] = grouped_product(trace, grads[0], self, &node->input_shape[1]);
+    }
+}
+
+ZpTensor *
+zp_grouped_mm(ZpTrace *trace, ZpTensor *a, ZpTensor *b)
+{
+    ZpOperation operation;
+    ZpTensor *inputs[] = {a, b};
+    if (!zp_operation_begin(&operation, trace, "_grouped_mm", grouped_mm_backward, 2, inputs))
+        return zp_operation_end(&operation, NULL);
+    if (zp_operation_needs(&operation, 1))
+        zp_operation_save(&operation, a);
+    if (zp_operation_needs(&operation, 0))
+        zp_operation_save(&operation, b);
+    if (trace->stopped)
+        return zp_operation_end(&operation, NULL);
+    gint64 sizes[] = {a->shape.size[0], b->shape.size[2]};
+    ZpTraceShape shape = zp_shape(2, sizes);
+    ZpTensor *result = zp_operation_allocate(&operation, &shape, a->element_bytes);
+    return zp_operation_end(&operation, zp_operation_output(&operation, result));
+}
+
+static ZpTensor *
 addmm(ZpTrace *trace, ZpTensor *bias, ZpTensor *a, ZpTensor *b)
 {
     ZpOperation operation;

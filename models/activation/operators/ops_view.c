@@ -224,6 +224,27 @@ zp_sum_last(ZpTrace *trace, ZpTensor *a)
     return reduce(trace, "sum", sum_backward, a);
 }
 
+/* The gradient is expanded over what was summed: a view. */
+static void
+sum_middle_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor **results)
+{
+    gint64 apart[] = {grads[0]->shape.size[0], 1, grads[0]->shape.size[1]};
+    ZpTensor *rows = zp_take(zp_reshape(trace, grads[0], 3, apart));
+    results[0] = zp_expand(trace, rows, 3, node->input_shape[0].size);
+}
+
+ZpTensor *
+zp_sum_middle(ZpTrace *trace, ZpTensor *a)
+{
+    ZpOperation operation;
+    if (!zp_operation_begin(&operation, trace, "sum", sum_middle_backward, 1, &a))
+        return zp_operation_end(&operation, NULL);
+    gint64 sizes[] = {a->shape.size[0], a->shape.size[2]};
+    ZpTraceShape shape = zp_shape(2, sizes);
+    ZpTensor *result = zp_operation_allocate(&operation, &shape, a->element_bytes);
+    return zp_operation_end(&operation, zp_operation_output(&operation, result));
+}
+
 ZpTensor *
 zp_sum_to(ZpTrace *trace, ZpTensor *a, const ZpTraceShape *shape)
 {

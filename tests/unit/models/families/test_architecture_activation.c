@@ -212,7 +212,10 @@ test_other_families(void)
     assert_block("Mistral-7B", &options, NONE, 16 * h + 4 * q + 4 * kv + 8 * f + 4 * nq + 8, 0, 24);
     assert_block("Qwen3-8B", &options, NONE,
                  16 * h + 10 * q + 10 * kv + 8 * 12288L + 4 * nq + 4 * (nq + 8) + 8, 0, 24);
-    /* Two of eight experts, in one product for all. */
+    /* Two of eight experts, in one product for all: what is added up at the end is not kept. */
+    assert_block("Mixtral-8x7B", &options, NONE,
+                 16 * h + 4 * q + 4 * kv + 4 * nq + 12 + 4 * 8 + 2 * (4 * h + 8 * f + 40), 0, 24);
+    options.transformers = ZP_TRANSFORMERS_4;
     assert_block("Mixtral-8x7B", &options, NONE,
                  16 * h + 4 * q + 4 * kv + 4 * nq + 12 + 4 * 8 + 2 * (6 * h + 8 * f + 30), 0, 24);
     options.grouped_experts = ZP_TRAIT_NO;
@@ -243,9 +246,10 @@ test_nearest(void)
     g_assert_cmpint(attention, >=, core + own - 24);
     g_assert_cmpint(attention, <=, core + own + 24);
     gint64 mixture = kept(model, 4, 1, NONE).bytes_per_token;
-    gint64 experts = 6 * (6 * w + 8 * 1408L + 30), shared = 8 * 2 * 1408L;
-    g_assert_cmpint(mixture, >=, 8 * w + experts + shared);
-    g_assert_cmpint(mixture, <=, 8 * w + experts + shared + 4 * 64 + 24);
+    gint64 experts = 6 * (4 * w + 8 * 1408L + 40), shared = 8 * 2 * 1408L;
+    gint64 router = 4 * w; /* its input in fp32 */
+    g_assert_cmpint(mixture, >=, 8 * w + router + experts + shared);
+    g_assert_cmpint(mixture, <=, 8 * w + router + experts + shared + 4 * 64 + 24);
 }
 
 /* Head and loss with the final norm: bytes of a logit kept and, absolute, at the worst. */
