@@ -7,7 +7,7 @@
 #include "scenarios/imports/classes.h"
 #include "scenarios/imports/huggingface/config.h"
 #include "scenarios/load/scenario.h"
-#include "scenarios/readers/json_write.h"
+#include "scenarios/readers/readers.h"
 
 void
 zp_check_file_clear(ZpCheckFile *check)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "scenarios/imports/classes.h"
-#include "scenarios/readers/json_write.h"
+#include "scenarios/readers/readers.h"
 
 /* A unit is a run of layers of one block, or one layer outside the blocks. */
 typedef struct {

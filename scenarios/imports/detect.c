@@ -1,6 +1,6 @@
 /* What kind of settings file this is, by content; the name only decides where both fit. */
 #include "scenarios/imports/import.h"
-#include "scenarios/readers/json_text.h"
+#include "scenarios/readers/readers.h"
 
 #include <string.h>
 

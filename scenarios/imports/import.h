@@ -4,8 +4,7 @@
 #pragma once
 
 #include "scenarios/imports/deepspeed/config.h"
-#include "scenarios/readers/message.h"
-#include "scenarios/readers/row.h"
+#include "scenarios/readers/readers.h"
 
 #include <gio/gio.h>
 #include <json-glib/json-glib.h>

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "scenarios/readers/json_write.h"
+#include "scenarios/readers/readers.h"
 
 static void
 pad(GString *out, const char *text, glong width)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "models/parallel/parallel.h"
-#include "scenarios/imports/deepspeed/apply.h"
+#include "scenarios/imports/deepspeed/config.h"
 #include "scenarios/imports/import.h"
 #include "scenarios/imports/settings_launcher_internal.h"
 #include "scenarios/imports/settings_table_internal.h"

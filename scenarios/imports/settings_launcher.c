@@ -2,7 +2,7 @@
 
 #include "models/parallel/parallel.h"
 #include "scenarios/imports/classes.h"
-#include "scenarios/imports/fsdp/apply.h"
+#include "scenarios/imports/fsdp/config.h"
 
 ZpDsContext
 zp_import_settings_context(const ZpImportScene *scene)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "scenarios/load/resolve_internal.h"
+#include "scenarios/readers/readers.h"
 
 static void
 find_optimizer(ZpScenarioResolve *resolve)
@@ -110,7 +111,7 @@ name_from_path(const char *path)
     g_autofree char *base = g_path_get_basename(path);
     if (g_str_has_suffix(base, ".ini"))
         base[strlen(base) - 4] = '\0';
-    g_autofree char *valid = zp_problems_printable(base);
+    g_autofree char *valid = zp_import_message_clean(base);
     for (char *c = valid; *c != '\0'; c++) {
         if (*c == '#' || *c == ' ')
             *c = '_';

@@ -10,6 +10,7 @@
 
 #include "scenarios/imports/settings.h"
 #include "scenarios/load/resolve_internal.h"
+#include "scenarios/readers/readers.h"
 
 /* The file that zero.config names, read in the light of what the scenario says by itself. */
 static GArray *
@@ -24,7 +25,7 @@ import(const ZpScenario *plain, const char *config, GPtrArray *warnings, GError 
         .attention = plain->state->effective[ZP_KEY_ATTENTION].present,
     };
     g_autofree char *path = zp_settings_file(own, ZP_KEY_ZERO_CONFIG, config);
-    g_autofree char *name = zp_problems_printable(config);
+    g_autofree char *name = zp_import_message_clean(config);
     GArray *entries = zp_import_settings(&scene, path, name, warnings, error);
     if (entries == NULL)
         g_prefix_error(error, "%s: [zero] config: ", own->keys[ZP_KEY_ZERO_CONFIG].origin);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "scenarios/load/resolve_internal.h"
+#include "scenarios/readers/readers.h"
 
 static void
 clear_value(gpointer data)
@@ -123,7 +124,7 @@ zp_scenario_dump(const ZpScenario *scenario, GString *out)
     const char *section = "";
     const ZpScenarioState *state = scenario->state;
     gboolean imports = strcmp(state->effective[ZP_KEY_ZERO_CONFIG].value.text, "none") != 0;
-    g_autofree char *path = zp_problems_printable(scenario->path);
+    g_autofree char *path = zp_import_message_clean(scenario->path);
     g_string_append_printf(out, "# The effective scenario of %s.\n", path);
     for (guint i = 0; i < scenario->values->len; i++) {
         const ZpScenarioValue *value = &g_array_index(scenario->values, ZpScenarioValue, i);

@@ -1,5 +1,5 @@
 /* The scalars and the white space of JSON, with the liberties that people take. */
-#include "scenarios/readers/json_reader.h"
+#include "scenarios/readers/json_reader_internal.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-#include "scenarios/readers/json_text.h"
-#include "scenarios/readers/json_reader.h"
+#include "scenarios/readers/json_reader_internal.h"
+#include "scenarios/readers/readers.h"
 
 #include <string.h>
 

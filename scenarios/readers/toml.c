@@ -1,4 +1,4 @@
-#include "scenarios/readers/toml.h"
+#include "scenarios/readers/readers.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -372,7 +372,7 @@ read_line(Reader *reader, ZpTree *root, ZpTree **table, GHashTable *opened)
 }
 
 ZpTree *
-zp_fsdp_toml_parse(const char *text, gsize length, ZpImportMessages *messages)
+zp_toml_parse(const char *text, gsize length, ZpImportMessages *messages)
 {
     Reader reader = {
         .p = text, .end = text + length, .line_start = text, .line = 1, .messages = messages};

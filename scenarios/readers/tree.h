@@ -1,7 +1,6 @@
 /* A document as a tree of values that remember where they stood.
  *
- * json_text.h, fsdp_yaml.h and fsdp_toml.h build it; what reads settings out of it need not know
- * which syntax they came in. */
+ * The readers of JSON, YAML and TOML build it. */
 #pragma once
 
 #include <glib.h>

@@ -1,4 +1,4 @@
-#include "scenarios/readers/yaml.h"
+#include "scenarios/readers/readers.h"
 
 #include <string.h>
 #include <yaml.h>
@@ -160,7 +160,7 @@ take_event(Builder *builder, const yaml_event_t *event)
 }
 
 ZpTree *
-zp_fsdp_yaml_parse(const char *text, gsize length, ZpImportMessages *messages)
+zp_yaml_parse(const char *text, gsize length, ZpImportMessages *messages)
 {
     Builder builder = {.messages = messages};
     int line;

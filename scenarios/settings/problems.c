@@ -1,28 +1,18 @@
 #include "scenarios/settings/problems.h"
 
 #include "scenarios/language/errors.h"
+#include "scenarios/readers/readers.h"
 
 /* More would only push the first ones off the screen. */
 #define MAX_MESSAGES 50
 
 G_DEFINE_QUARK(zp_scenario_error_quark, zp_scenario_error)
 
-char *
-zp_problems_printable(const char *text)
-{
-    char *valid = g_utf8_make_valid(text, -1);
-    for (char *c = valid; *c != '\0'; c++) {
-        if (g_ascii_iscntrl(*c))
-            *c = '?';
-    }
-    return valid;
-}
-
 void
 zp_problems_init(ZpProblems *problems, const char *name)
 {
     *problems = (ZpProblems){
-        .name = zp_problems_printable(name),
+        .name = zp_import_message_clean(name),
         .messages = g_ptr_array_new_with_free_func(g_free),
     };
 }
@@ -49,7 +39,7 @@ zp_problems_add(ZpProblems *problems, ZpScenarioError code, const char *where, c
     g_autofree char *what = g_strdup_vprintf(format, arguments);
     va_end(arguments);
     g_autofree char *line = g_strconcat(where ? where : problems->name, ": ", what, NULL);
-    g_ptr_array_add(problems->messages, zp_problems_printable(line));
+    g_ptr_array_add(problems->messages, zp_import_message_clean(line));
 }
 
 void

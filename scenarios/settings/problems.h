@@ -42,5 +42,3 @@ gboolean zp_problems_any(const ZpProblems *problems);
 gboolean zp_problems_raise(const ZpProblems *problems, GError **error);
 /* The reason that an error of a lower floor stands for. */
 ZpScenarioError zp_problems_reason(const GError *error);
-/* Copy of `text` in valid UTF-8 without control characters. */
-char *zp_problems_printable(const char *text);

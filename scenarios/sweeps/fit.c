@@ -1,6 +1,6 @@
 #include "scenarios/sweeps/fit.h"
 
-#include "scenarios/readers/json_write.h"
+#include "scenarios/readers/readers.h"
 
 G_DEFINE_QUARK(zp - fit - error - quark, zp_fit_error)
 

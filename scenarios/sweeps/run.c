@@ -1,4 +1,4 @@
-#include "scenarios/sweeps/run.h"
+#include "scenarios/sweeps/sweep.h"
 
 #include "models/ledger/checks.h"
 

@@ -1,7 +1,8 @@
-/* Sweeps: the cross product of a scenario's axes.  Pure expansion: nothing is simulated here, and a
- * point costs nothing until it is asked for. */
+/* Sweeps: the cross product of a scenario's axes.  Expansion simulates nothing: a point costs
+ * nothing until it is asked for. */
 #pragma once
 
+#include "models/step/step.h"
 #include "scenarios/load/scenario.h"
 
 #define ZP_SWEEP_MAX_POINTS G_GINT64_CONSTANT(1000000)
@@ -31,3 +32,28 @@ char **zp_sweep_point_sets(const ZpSweep *sweep, gint64 point);
 /* The scenario of a point; the error of one that is not legal names the point's settings.  Safe
  * from several threads. */
 ZpScenario *zp_sweep_point(const ZpSweep *sweep, gint64 point, GError **error);
+
+/* Running one: a pool of threads over the points, never threads inside a run. */
+
+typedef struct {
+    ZpStepSummary summary; /* valid when error is NULL */
+    char *error;           /* why this point is refused; owned */
+} ZpSweepRunPoint;
+
+typedef struct {
+    ZpSweepRunPoint *points; /* n_points, in the sweep's order */
+    gint64 n_points;
+} ZpSweepRunResult;
+
+void zp_sweep_run_clear(ZpSweepRunResult *result);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ZpSweepRunResult, zp_sweep_run_clear)
+
+/* Called from the calling thread, about ten times a second. */
+typedef void (*ZpSweepRunProgress)(gint64 done, gpointer data);
+
+/* Simulates every point on `n_threads` threads (0: one per processor).  A point that is refused
+ * carries its error and does not stop the others; an accounting check that fails stops the sweep.
+ * `cancelled` as in zp_step_simulate(). */
+gboolean zp_sweep_run(const ZpSweep *sweep, int n_threads, const volatile gint *cancelled,
+                      ZpSweepRunProgress progress, gpointer data, ZpSweepRunResult *result,
+                      GError **error) G_GNUC_WARN_UNUSED_RESULT;

@@ -1,6 +1,6 @@
 /* Any bytes as a DeepSpeed configuration: alone, and with a model, flags and an old version. */
 #include "scenarios/imports/deepspeed/config.h"
-#include "scenarios/readers/row.h"
+#include "scenarios/readers/readers.h"
 
 #include <stdint.h>
 

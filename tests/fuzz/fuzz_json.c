@@ -1,5 +1,5 @@
 /* Any bytes through the JSON reader, forgiving and strict. */
-#include "scenarios/readers/json_text.h"
+#include "scenarios/readers/readers.h"
 
 #include <stdint.h>
 

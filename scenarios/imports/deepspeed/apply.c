@@ -1,4 +1,4 @@
-#include "scenarios/imports/deepspeed/apply.h"
+#include "scenarios/imports/deepspeed/config.h"
 
 #include <string.h>
 

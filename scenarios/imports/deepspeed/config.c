@@ -1,7 +1,6 @@
 #include "scenarios/imports/deepspeed/config.h"
 #include "scenarios/imports/deepspeed/ds_internal.h"
-#include "scenarios/readers/json_text.h"
-#include "scenarios/readers/row.h"
+#include "scenarios/readers/readers.h"
 
 #include <string.h>
 

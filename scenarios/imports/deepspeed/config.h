@@ -1,14 +1,14 @@
 /* A DeepSpeed configuration as it is, read the way DeepSpeed and the HF Trainer read it.
  *
- * Every key of ds_schema.h gets a value and an origin.  Reading never stops at the first mistake:
+ * Every key of schema.h gets a value and an origin.  Reading never stops at the first mistake:
  * all messages are collected.  A configuration with errors still holds what could be read, so
  * that a table can be shown; nobody should simulate it. */
 #pragma once
 
+#include "models/job/deepspeed.h"
 #include "models/words/dtype.h"
 #include "scenarios/imports/deepspeed/schema.h"
-#include "scenarios/readers/message.h"
-#include "scenarios/readers/tree.h"
+#include "scenarios/readers/readers.h"
 
 /* What the file alone does not say.  Zero everywhere means: unknown. */
 typedef struct {
@@ -87,3 +87,22 @@ gboolean zp_ds_config_uses_bf16_optimizer(const ZpDsConfig *config);
 GPtrArray *zp_ds_config_rows(const ZpDsConfig *config);
 /* The key table as Markdown, for the documentation. */
 char *zp_ds_config_markdown(void);
+
+/* A DeepSpeed configuration into a job: its meaning for the deepspeed runtime.
+ *
+ * Which keys arrive here is exactly what the "effect" column of the key table claims; a test
+ * changes each key in turn and looks. */
+
+typedef enum {
+    ZP_DS_APPLY_ERROR_REFUSED, /* the configuration has errors */
+    ZP_DS_APPLY_ERROR_OPEN,    /* "auto" that matters, and nothing to fill it */
+} ZpDsApplyError;
+#define ZP_DS_APPLY_ERROR (zp_ds_apply_error_quark())
+GQuark zp_ds_apply_error_quark(void);
+
+/* Fills `settings` (from zp_deepspeed_init() on) and, of `job`, runtime, precision, zero, and
+ * what the file says of training; job->deepspeed points to `settings` then.  What the file leaves
+ * open keeps the job's own value: micro batch and accumulation where they are positive.
+ * `settings` borrows the lists of `config`, which must live as long. */
+gboolean zp_ds_apply_job(const ZpDsConfig *config, ZpDeepspeed *settings, ZpJob *job,
+                         GError **error) G_GNUC_WARN_UNUSED_RESULT;

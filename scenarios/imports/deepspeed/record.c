@@ -14,25 +14,29 @@ zp_ds_internal_say(const ZpDsReader *reader, ZpImportSeverity severity, ZpDsKey 
                           zp_ds_schema_get(key)->path, mend, "%s", text);
 }
 
+G_GNUC_PRINTF(2, 0)
+static void
+say_anew(char **text, const char *format, va_list arguments)
+{
+    g_free(*text);
+    *text = g_strdup_vprintf(format, arguments);
+}
+
 void
 zp_ds_internal_explain(const ZpDsReader *reader, ZpDsKey key, const char *format, ...)
 {
-    ZpDsValue *value = &reader->config->values[key];
     va_list arguments;
     va_start(arguments, format);
-    g_free(value->detail);
-    value->detail = g_strdup_vprintf(format, arguments);
+    say_anew(&reader->config->values[key].detail, format, arguments);
     va_end(arguments);
 }
 
 void
 zp_ds_internal_conclude(const ZpDsReader *reader, ZpDsKey key, const char *format, ...)
 {
-    ZpDsValue *value = &reader->config->values[key];
     va_list arguments;
     va_start(arguments, format);
-    g_free(value->consequence);
-    value->consequence = g_strdup_vprintf(format, arguments);
+    say_anew(&reader->config->values[key].consequence, format, arguments);
     va_end(arguments);
 }
 

@@ -1,7 +1,7 @@
 #include "scenarios/imports/deepspeed/schema.h"
 #include "models/words/nearest.h"
 #include "scenarios/imports/deepspeed/table_internal.h"
-#include "scenarios/readers/message.h"
+#include "scenarios/readers/readers.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The configuration as a table, and the key table as documentation. */
 #include "scenarios/imports/deepspeed/config.h"
-#include "scenarios/readers/row.h"
+#include "scenarios/readers/readers.h"
 
 #include <string.h>
 

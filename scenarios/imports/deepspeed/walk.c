@@ -1,7 +1,7 @@
 /* Blocks and their keys: what is known, unknown, misspelt, misplaced, deprecated or removed. */
 #include "models/words/nearest.h"
 #include "scenarios/imports/deepspeed/ds_internal.h"
-#include "scenarios/readers/row.h"
+#include "scenarios/readers/readers.h"
 
 #include <string.h>
 

@@ -79,13 +79,6 @@ static const char *const parallel_keys[] = {
     NULL,
 };
 
-static gboolean
-given(const ZpFsdpReader *reader, const char *path)
-{
-    const ZpTree *tree = zp_tree_path(reader->root, path);
-    return tree && tree->kind != ZP_TREE_NULL;
-}
-
 static void
 read_strategy(const ZpFsdpReader *reader)
 {
@@ -106,7 +99,7 @@ read_strategy(const ZpFsdpReader *reader)
     }
     /* Newer accelerate writes the name of version 1's strategy under the newer key as well. */
     const ZpTree *newer = zp_tree_path(reader->root, reshard.path);
-    if (newer && newer->kind == ZP_TREE_STRING && !given(reader, strategy.path))
+    if (newer && newer->kind == ZP_TREE_STRING && !zp_fsdp_reader_given(reader, strategy.path))
         strategy.path = reshard.path;
     if (zp_fsdp_reader_choice(reader, &strategy, strategies, 1, &index))
         config->strategy = (ZpFsdpSharding)(index + ZP_FSDP_FULL_SHARD);
@@ -165,7 +158,7 @@ read_version_1_only(const ZpFsdpReader *reader)
         {F "fsdp_use_orig_params", two ? 0 : M, NULL, two ? NULL : "true",
          two ? "no effect with fsdp_version 2" : NULL},
     };
-    if (given(reader, F "fsdp_backward_prefetch_policy")) {
+    if (zp_fsdp_reader_given(reader, F "fsdp_backward_prefetch_policy")) {
         fields[0].path = F "fsdp_backward_prefetch_policy";
         zp_fsdp_reader_say(reader, ZP_IMPORT_DEPRECATED, fields[0].path,
                            "write fsdp_backward_prefetch", "old name of fsdp_backward_prefetch");
@@ -178,7 +171,7 @@ read_version_1_only(const ZpFsdpReader *reader)
     config->forward_prefetch = forward && !two;
     zp_fsdp_reader_boolean(reader, &fields[2], &config->use_orig_params);
     for (gsize i = 0; two && i < G_N_ELEMENTS(fields); i++)
-        if (given(reader, fields[i].path))
+        if (zp_fsdp_reader_given(reader, fields[i].path))
             zp_fsdp_reader_say(reader, ZP_IMPORT_NOTE, fields[i].path, "remove it", "%s",
                                fields[i].remark);
 }

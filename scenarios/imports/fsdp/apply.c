@@ -1,4 +1,4 @@
-#include "scenarios/imports/fsdp/apply.h"
+#include "scenarios/imports/fsdp/config.h"
 
 #include "models/parallel/parallel.h"
 

@@ -1,9 +1,6 @@
 #include "scenarios/imports/fsdp/config.h"
 #include "scenarios/imports/fsdp/reader_internal.h"
-#include "scenarios/readers/json_text.h"
-#include "scenarios/readers/row.h"
-#include "scenarios/readers/toml.h"
-#include "scenarios/readers/yaml.h"
+#include "scenarios/readers/readers.h"
 
 #include <string.h>
 
@@ -23,11 +20,11 @@ parse(ZpFsdpSource source, const char *text, gsize length, ZpJsonMode mode,
 {
     switch (source) {
     case ZP_FSDP_ACCELERATE:
-        return zp_fsdp_yaml_parse(text, length, messages);
+        return zp_yaml_parse(text, length, messages);
     case ZP_FSDP_TRAINER:
         return zp_json_text_parse(text, length, mode, messages);
     case ZP_FSDP_TORCHTITAN:
-        return zp_fsdp_toml_parse(text, length, messages);
+        return zp_toml_parse(text, length, messages);
     }
     g_assert_not_reached();
 }

@@ -26,13 +26,6 @@ static const char *const deepspeed_keys[] = {
     NULL,
 };
 
-static gboolean
-given(const ZpFsdpReader *reader, const char *path)
-{
-    const ZpTree *tree = zp_tree_path(reader->root, path);
-    return tree && tree->kind != ZP_TREE_NULL;
-}
-
 /* accelerate's names for keys of ds_config.json. */
 static const struct {
     const char *name, *block, *key, *alias_of;
@@ -159,8 +152,9 @@ zp_fsdp_deepspeed_read(ZpFsdpReader *reader, const ZpTree *block)
     if (file) {
         zp_fsdp_reader_say(reader, ZP_IMPORT_NOTE, D "deepspeed_config_file",
                            "check that file by itself", "the settings stand in another file");
-        if (given(reader, D "zero_stage") || given(reader, D "offload_param_device") ||
-            given(reader, D "offload_optimizer_device"))
+        if (zp_fsdp_reader_given(reader, D "zero_stage") ||
+            zp_fsdp_reader_given(reader, D "offload_param_device") ||
+            zp_fsdp_reader_given(reader, D "offload_optimizer_device"))
             zp_fsdp_reader_say(reader, ZP_IMPORT_ERROR, D "deepspeed_config_file",
                                "keep them in that file alone",
                                "accelerate refuses other DeepSpeed keys beside this one");

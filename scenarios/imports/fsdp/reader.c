@@ -1,6 +1,6 @@
 #include "models/words/nearest.h"
 #include "scenarios/imports/fsdp/reader_internal.h"
-#include "scenarios/readers/row.h"
+#include "scenarios/readers/readers.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,6 +16,13 @@ zp_fsdp_reader_say(const ZpFsdpReader *reader, ZpImportSeverity severity, const 
     va_end(arguments);
     zp_import_message_add(reader->config->messages, severity, tree ? tree->line : 0,
                           tree ? tree->column : 0, path, mend, "%s", text);
+}
+
+gboolean
+zp_fsdp_reader_given(const ZpFsdpReader *reader, const char *path)
+{
+    const ZpTree *tree = zp_tree_path(reader->root, path);
+    return tree && tree->kind != ZP_TREE_NULL;
 }
 
 const ZpTree *

@@ -22,6 +22,8 @@ typedef struct {
 
 void zp_fsdp_reader_say(const ZpFsdpReader *reader, ZpImportSeverity severity, const char *path,
                         const char *mend, const char *format, ...) G_GNUC_PRINTF(5, 6);
+/* Is there a value at the path that is not null?  Marks nothing. */
+gboolean zp_fsdp_reader_given(const ZpFsdpReader *reader, const char *path);
 /* The value at the path, marked as read, with its row; NULL if missing or null (a default row is
  * added).  `more` replaces the remark if not NULL. */
 const ZpTree *zp_fsdp_reader_take(const ZpFsdpReader *reader, const ZpFsdpField *field,

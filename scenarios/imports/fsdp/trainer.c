@@ -1,7 +1,7 @@
 /* Arguments of the HF Trainer as JSON, or the file that its --fsdp_config names. */
 #include "models/words/nearest.h"
 #include "scenarios/imports/fsdp/reader_internal.h"
-#include "scenarios/readers/row.h"
+#include "scenarios/readers/readers.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "models/words/nearest.h"
-#include "scenarios/readers/json_text.h"
+#include "scenarios/readers/readers.h"
 
 #include <string.h>
 

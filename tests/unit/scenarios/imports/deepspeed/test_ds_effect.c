@@ -1,8 +1,8 @@
 /* The "effect" column of the key table against the simulator: a key with an effect changes the
  * tape of a step in at least one of the situations below, a key without changes none. */
 #include "models/families/adapters.h"
-#include "scenarios/imports/deepspeed/apply.h"
-#include "scenarios/readers/json_text.h"
+#include "scenarios/imports/deepspeed/config.h"
+#include "scenarios/readers/readers.h"
 #include "tests/unit/fixtures/deepspeed_fixture.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 #include "models/families/catalog.h"
-#include "scenarios/imports/fsdp/apply.h"
+#include "scenarios/imports/fsdp/config.h"
 #include "tests/unit/fixtures/job_fixture.h"
 
 #include <string.h>

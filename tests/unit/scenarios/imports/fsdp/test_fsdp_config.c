@@ -1,7 +1,6 @@
 #include "scenarios/imports/fsdp/config.h"
 #include "scenarios/imports/import.h"
-#include "scenarios/readers/toml.h"
-#include "scenarios/readers/yaml.h"
+#include "scenarios/readers/readers.h"
 
 #include <glib/gstdio.h>
 #include <string.h>
@@ -254,7 +253,7 @@ test_toml(void)
         "a.b = 1_000 # c\n'q' = \"x\\u00e9\\n\"\n[t.\"u\"]\n"
         "list = [1,\n  2.5, # two\n  'x',\n]\ninline = {a = true, b.c = -3}\n";
     g_autoptr(ZpImportMessages) messages = zp_import_message_list_new("t");
-    g_autoptr(ZpTree) root = zp_fsdp_toml_parse(text, strlen(text), messages);
+    g_autoptr(ZpTree) root = zp_toml_parse(text, strlen(text), messages);
     g_assert_cmpuint(messages->list->len, ==, 0);
     g_assert_cmpint(zp_tree_path(root, "a.b")->integer, ==, 1000);
     g_assert_cmpstr(zp_tree_find(root, "q")->text, ==, "x\xc3\xa9\n");
@@ -288,7 +287,7 @@ test_toml(void)
     };
     for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autoptr(ZpImportMessages) said = zp_import_message_list_new("t");
-        zp_tree_free(zp_fsdp_toml_parse(bad[i].text, strlen(bad[i].text), said));
+        zp_tree_free(zp_toml_parse(bad[i].text, strlen(bad[i].text), said));
         g_test_message("%s", bad[i].text);
         g_assert_cmpint(zp_import_message_verdict(said), ==, ZP_IMPORT_REFUSED);
         g_assert_cmpint(((ZpImportMessage *)said->list->pdata[0])->line, ==, bad[i].line);
@@ -304,7 +303,7 @@ test_yaml(void)
                                        ZP_TREE_STRING,  ZP_TREE_REAL,   ZP_TREE_NULL,
                                        ZP_TREE_NULL,    ZP_TREE_STRING, ZP_TREE_ARRAY};
     g_autoptr(ZpImportMessages) messages = zp_import_message_list_new("y");
-    g_autoptr(ZpTree) root = zp_fsdp_yaml_parse(text, strlen(text), messages);
+    g_autoptr(ZpTree) root = zp_yaml_parse(text, strlen(text), messages);
     g_assert_cmpuint(messages->list->len, ==, 0);
     g_assert_cmpuint(root->members->len, ==, G_N_ELEMENTS(kinds));
     for (guint i = 0; i < root->members->len; i++) {

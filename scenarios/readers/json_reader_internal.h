@@ -1,7 +1,7 @@
 /* What the two files of the JSON reader share; nobody else includes it. */
 #pragma once
 
-#include "scenarios/readers/json_text.h"
+#include "scenarios/readers/readers.h"
 
 /* Where a tolerated liberty was taken first, and how often. */
 typedef struct {
