@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "scenarios/checks/check_model_internal.h"
-#include "scenarios/imports/classes.h"
 #include "scenarios/imports/huggingface/config.h"
+#include "scenarios/imports/import.h"
 #include "scenarios/load/scenario.h"
 #include "scenarios/readers/readers.h"
 

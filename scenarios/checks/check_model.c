@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "scenarios/imports/classes.h"
+#include "scenarios/imports/import.h"
 #include "scenarios/readers/readers.h"
 
 /* A unit is a run of layers of one block, or one layer outside the blocks. */

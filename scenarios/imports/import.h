@@ -3,7 +3,9 @@
  * asked for in a note, never guessed. */
 #pragma once
 
+#include "scenarios/imports/classes.h"
 #include "scenarios/imports/deepspeed/config.h"
+#include "scenarios/imports/settings.h"
 #include "scenarios/readers/readers.h"
 
 #include <gio/gio.h>

@@ -52,38 +52,12 @@ check_stage(ZpScenarioResolve *resolve)
                                  resolve->runtime->name, stage, legal->str);
 }
 
-/* Settings that are legal and do nothing. */
-static void
-warn_idle(ZpScenarioResolve *resolve)
-{
-    gint64 stage = zp_scenario_key_integer(resolve, ZP_KEY_STAGE),
-           wrap = zp_scenario_key_integer(resolve, ZP_KEY_WRAP);
-    static const ZpSchemaId stage3[] = {ZP_KEY_PREFETCH, ZP_KEY_PREFETCH_FORWARD,
-                                        ZP_KEY_PREFETCH_BACKWARD, ZP_KEY_RESHARD};
-    for (gsize i = 0; stage < 3 && i < G_N_ELEMENTS(stage3); i++) {
-        gboolean direction =
-            stage3[i] == ZP_KEY_PREFETCH_FORWARD || stage3[i] == ZP_KEY_PREFETCH_BACKWARD;
-        if (direction && zp_scenario_key_integer(resolve, stage3[i]) ==
-                             zp_scenario_key_integer(resolve, ZP_KEY_PREFETCH))
-            continue; /* says no more than prefetch */
-        if (zp_scenario_resolve_says(resolve, stage3[i]))
-            zp_scenario_resolve_warn(resolve, stage3[i], "has no effect below stage 3");
-    }
-    if (wrap != ZP_WRAP_BLOCK && zp_scenario_resolve_says(resolve, ZP_KEY_WRAP_BLOCKS))
-        zp_scenario_resolve_warn(resolve, ZP_KEY_WRAP_BLOCKS,
-                                 "has an effect under wrap = block only");
-    if (wrap != ZP_WRAP_SIZE && zp_scenario_resolve_says(resolve, ZP_KEY_WRAP_ELEMENTS))
-        zp_scenario_resolve_warn(resolve, ZP_KEY_WRAP_ELEMENTS,
-                                 "has an effect under wrap = size only");
-}
-
 void
 zp_scenario_check_keys(ZpScenarioResolve *resolve)
 {
     check_world(resolve);
     zp_scenario_check_parallel(resolve);
     check_stage(resolve);
-    warn_idle(resolve);
 }
 
 /* --- with the model --- */

@@ -32,47 +32,12 @@ find_runtime(ZpScenarioResolve *resolve)
     zp_scenario_resolve_unknown(resolve, ZP_KEY_RUNTIME, "runtime", names, NULL);
 }
 
-/* Keys of a framework's section play a part under its runtime alone. */
-static void
-mark_frameworks(ZpScenarioResolve *resolve)
-{
-    static const struct {
-        ZpSchemaId first, last;
-        const char *runtimes[4];
-    } sections[] = {
-        {ZP_KEY_DS_CONTIGUOUS, ZP_KEY_DS_NVME_WRITE, {"deepspeed"}},
-        {ZP_KEY_FS_OPTIMIZER, ZP_KEY_FS_SHARD_EVEN, {"fsdp2", "fsdp1", "ddp"}},
-    };
-    const char *runtime = zp_scenario_key_text(resolve, ZP_KEY_RUNTIME);
-    for (gsize s = 0; s < G_N_ELEMENTS(sections); s++) {
-        gboolean present = g_strv_contains(sections[s].runtimes, runtime);
-        for (int id = (int)sections[s].first; id <= (int)sections[s].last; id++) {
-            resolve->state->effective[id].present = present;
-            if (!present && zp_scenario_resolve_written(resolve, (ZpSchemaId)id))
-                zp_scenario_resolve_warn(resolve, (ZpSchemaId)id,
-                                         "has no effect under the runtime %s", runtime);
-        }
-    }
-}
-
-static void
-mark_overlap_gather(ZpScenarioResolve *resolve)
-{
-    gint64 stage = zp_scenario_key_integer(resolve, ZP_KEY_STAGE);
-    gboolean ideal = strcmp(zp_scenario_key_text(resolve, ZP_KEY_RUNTIME), "ideal") == 0;
-    if (zp_scenario_resolve_says(resolve, ZP_KEY_OVERLAP_GATHER) &&
-        (!ideal || stage == 0 || stage == 3))
-        zp_scenario_resolve_warn(resolve, ZP_KEY_OVERLAP_GATHER,
-                                 "has no effect but at stages 1 and 2 under the runtime ideal");
-}
-
 static void
 derive_frameworks(ZpScenarioResolve *resolve)
 {
     zp_scenario_resolve_put(resolve, ZP_KEY_DS_OVERLAP,
                             zp_scenario_key_integer(resolve, ZP_KEY_STAGE) == 3, NULL);
-    mark_frameworks(resolve);
-    mark_overlap_gather(resolve);
+    zp_scenario_mark_frameworks(resolve);
 }
 
 static void

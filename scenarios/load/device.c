@@ -113,7 +113,7 @@ static void
 derive_flops(ZpScenarioResolve *resolve)
 {
     const ZpGpu *gpu = resolve->gpu;
-    ZpDtype compute = (ZpDtype)zp_scenario_state_integer(resolve->state, ZP_KEY_COMPUTE);
+    ZpDtype compute = (ZpDtype)zp_scenario_key_integer(resolve, ZP_KEY_COMPUTE);
     double peak = peak_flops(gpu, compute);
     if (peak <= 0 && !zp_scenario_resolve_given(resolve, ZP_KEY_FLOPS)) {
         zp_scenario_resolve_complain(
@@ -131,8 +131,8 @@ derive_flops(ZpScenarioResolve *resolve)
 static void
 derive_overhead(ZpScenarioResolve *resolve)
 {
-    gint64 ranks = zp_scenario_state_integer(resolve->state, ZP_KEY_RANKS);
-    gint64 group = zp_scenario_state_integer(resolve->state, ZP_KEY_SHARD_GROUP);
+    gint64 ranks = zp_scenario_key_integer(resolve, ZP_KEY_RANKS);
+    gint64 group = zp_scenario_key_integer(resolve, ZP_KEY_SHARD_GROUP);
     int n_communicators = ranks == 1 ? 0 : group < ranks ? 2 : 1;
     ZpDevice *device = &resolve->scenario->job.device;
     ZpOverhead *entries = device->overheads;

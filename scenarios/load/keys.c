@@ -1,6 +1,4 @@
 /* One key while a scenario is resolved: its value, where it comes from, and complaints about it. */
-#include <string.h>
-
 #include "models/words/nearest.h"
 #include "scenarios/load/resolve_internal.h"
 

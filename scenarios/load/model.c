@@ -220,58 +220,11 @@ adapt(ZpScenarioResolve *resolve, ZpModel *model)
     return FALSE;
 }
 
-/* A model known by its size or layer by layer says itself what it keeps. */
-static gboolean
-warn_without_operators(ZpScenarioResolve *resolve)
-{
-    static const ZpSchemaId keys[] = {ZP_KEY_SELECTIVE, ZP_KEY_REENTRANT, ZP_KEY_LOSS,
-                                      ZP_KEY_LOSS_CHUNKS};
-    if (resolve->route != ZP_ROUTE_TOTAL && resolve->route != ZP_ROUTE_LAYERS)
-        return FALSE;
-    for (gsize k = 0; k < G_N_ELEMENTS(keys); k++)
-        if (zp_scenario_resolve_says(resolve, keys[k]))
-            zp_scenario_resolve_warn(resolve, keys[k],
-                                     "has no effect on a model described in this way");
-    return TRUE;
-}
-
-/* Settings that are legal and change nothing, or not what they seem to. */
-static void
-warn_idle(ZpScenarioResolve *resolve)
-{
-    gint64 checkpointing = zp_scenario_state_integer(resolve->state, ZP_KEY_CHECKPOINTING);
-    gint64 loss = zp_scenario_state_integer(resolve->state, ZP_KEY_LOSS);
-    const struct {
-        ZpSchemaId key;
-        gboolean works;
-        const char *where;
-    } rules[] = {
-        {ZP_KEY_SELECTIVE, checkpointing == ZP_CHECKPOINTING_SELECTIVE,
-         "under checkpointing = selective"},
-        {ZP_KEY_REENTRANT, checkpointing == ZP_CHECKPOINTING_FULL, "under checkpointing = full"},
-        {ZP_KEY_LOSS_CHUNKS, loss >= ZP_ARCHITECTURE_LOSS(ZP_LOSS_CHUNKS), "with a chunked loss"},
-    };
-    if (warn_without_operators(resolve))
-        return;
-    ZpDtype gathered = (ZpDtype)zp_scenario_state_integer(resolve->state, ZP_KEY_GATHERED);
-    if (zp_scenario_state_integer(resolve->state, ZP_KEY_AUTOCAST) != 0 &&
-        zp_dtype_bits(gathered) <= 16)
-        zp_scenario_resolve_warn(resolve, ZP_KEY_AUTOCAST,
-                                 "activations are those of fp32 parameters, and "
-                                 "precision.gathered is %s: set precision.parameter = fp32",
-                                 zp_dtype_name(gathered));
-    for (gsize i = 0; i < G_N_ELEMENTS(rules); i++)
-        if (!rules[i].works && zp_scenario_resolve_says(resolve, rules[i].key))
-            zp_scenario_resolve_warn(resolve, rules[i].key, "has an effect %s only",
-                                     rules[i].where);
-}
-
 void
 zp_scenario_build_model(ZpScenarioResolve *resolve)
 {
     g_autoptr(GError) error = NULL;
     ZpSchemaId about = ZP_KEY_TOTAL_PARAMETERS;
-    warn_idle(resolve);
     if (same_model(resolve)) {
         resolve->state->model = resolve->base->state->model;
         g_atomic_ref_count_inc(&resolve->state->model->references);

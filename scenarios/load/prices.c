@@ -100,7 +100,7 @@ set_collectives(ZpScenarioResolve *resolve)
 {
     ZpNetwork *network = &resolve->scenario->job.network;
     ZpSchemaCollectives how =
-        (ZpSchemaCollectives)zp_scenario_state_integer(resolve->state, ZP_KEY_COLLECTIVES);
+        (ZpSchemaCollectives)zp_scenario_key_integer(resolve, ZP_KEY_COLLECTIVES);
     if (how == ZP_COLLECTIVES_SIMPLE) {
         network->algorithm = ZP_ALGORITHM_RING;
         return;

@@ -66,7 +66,7 @@ store(ZpScenarioResolve *resolve)
     job->last_stage = resolve->state->model->last_stage;
     scenario->name = resolve->state->effective[ZP_KEY_NAME].value.text;
     scenario->path = resolve->state->settings->path;
-    scenario->sweep_limit = zp_scenario_state_integer(resolve->state, ZP_KEY_LIMIT);
+    scenario->sweep_limit = zp_scenario_key_integer(resolve, ZP_KEY_LIMIT);
 }
 
 /* Each stage adds problems; the next one needs a scenario without. */
@@ -80,6 +80,7 @@ run(ZpScenarioResolve *resolve)
         zp_scenario_check_keys(resolve);
     if (zp_problems_any(resolve->problems))
         return;
+    zp_scenario_warn_idle(resolve);
     zp_scenario_build_model(resolve);
     if (zp_problems_any(resolve->problems))
         return;

@@ -85,6 +85,9 @@ void zp_scenario_check_parallel(ZpScenarioResolve *resolve);
 gboolean zp_scenario_cut_model(ZpScenarioResolve *resolve, ZpModel *model);
 gboolean zp_scenario_cut_stages(ZpScenarioResolve *resolve, ZpScenarioModel *model);
 void zp_scenario_place_parallel(ZpScenarioResolve *resolve);
+/* idle.c: keys that do nothing here.  The first also tells which keys of frameworks are present. */
+void zp_scenario_mark_frameworks(ZpScenarioResolve *resolve);
+void zp_scenario_warn_idle(ZpScenarioResolve *resolve);
 /* model.c */
 void zp_scenario_build_model(ZpScenarioResolve *resolve);
 /* check.c: rules between keys.  The second needs a model. */

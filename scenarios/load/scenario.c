@@ -8,7 +8,7 @@
 
 #include <glib/gstdio.h>
 
-#include "scenarios/imports/settings.h"
+#include "scenarios/imports/import.h"
 #include "scenarios/load/resolve_internal.h"
 #include "scenarios/readers/readers.h"
 
