@@ -75,3 +75,10 @@ zp_nearest_find(const char *name, const char *const *names)
 {
     return zp_nearest_find_among(name, names, g_strv_length((GStrv)(gpointer)names));
 }
+
+char *
+zp_nearest_hint(const char *name, const char *const *names)
+{
+    const char *nearest = zp_nearest_find(name, names);
+    return nearest != NULL ? g_strdup_printf("; did you mean '%s'?", nearest) : g_strdup("");
+}

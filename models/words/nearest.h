@@ -11,5 +11,9 @@ const char *zp_nearest_find(const char *name, const char *const *names);
 /* The same for the first `n` of `names`. */
 const char *zp_nearest_find_among(const char *name, const char *const *names, gsize n);
 
+/* "; did you mean 'NAME'?" to hang on a message, or "" when none is near enough.  The caller frees
+ * it. */
+char *zp_nearest_hint(const char *name, const char *const *names);
+
 /* Edit distance in letters, rounded up; 99 where either name is longer than 64. */
 int zp_nearest_distance(const char *a, const char *b);

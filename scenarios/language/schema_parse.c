@@ -21,11 +21,10 @@ check_range(const ZpSchemaKey *key, const char *text, const ZpSchemaValue *value
 static gboolean
 refuse_word(const ZpSchemaKey *key, const char *text, const char *const *names, GError **error)
 {
-    const char *nearest = zp_nearest_find(text, names);
+    g_autofree char *hint = zp_nearest_hint(text, names);
     g_autofree char *legal = zp_schema_legal(key);
-    g_set_error(error, ZP_SCHEMA_ERROR, ZP_SCHEMA_ERROR_CHOICE, "'%s': legal is %s%s%s%s", text,
-                legal, nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                nearest ? "'?" : "");
+    g_set_error(error, ZP_SCHEMA_ERROR, ZP_SCHEMA_ERROR_CHOICE, "'%s': legal is %s%s", text, legal,
+                hint);
     return FALSE;
 }
 

@@ -84,11 +84,9 @@ zp_scenario_resolve_unknown(ZpScenarioResolve *resolve, ZpSchemaId id, const cha
                             const char *const *names, const char *more)
 {
     const char *name = zp_scenario_key_text(resolve, id);
-    const char *nearest = zp_nearest_find(name, names);
+    g_autofree char *hint = zp_nearest_hint(name, names);
     g_autofree char *list = g_strjoinv(", ", (char **)(gpointer)names);
     g_autofree char *legal = g_strconcat("legal are ", list, NULL);
-    zp_scenario_resolve_complain(resolve, id, ZP_SCENARIO_ERROR_UNKNOWN,
-                                 "unknown %s '%s'%s%s%s; %s", what, name,
-                                 nearest ? "; did you mean '" : "", nearest ? nearest : "",
-                                 nearest ? "'?" : "", more ? more : legal);
+    zp_scenario_resolve_complain(resolve, id, ZP_SCENARIO_ERROR_UNKNOWN, "unknown %s '%s'%s; %s",
+                                 what, name, hint, more ? more : legal);
 }

@@ -170,10 +170,9 @@ zp_settings_give_layer(ZpSettings *settings, const char *name, const char *key_n
     const ZpSchemaKey *key = zp_schema_find_in("layer", key_name);
     if (key == NULL) {
         g_autofree const char **keys = zp_schema_keys_of("layer");
-        const char *nearest = zp_nearest_find(key_name, keys);
+        g_autofree char *hint = zp_nearest_hint(key_name, keys);
         g_set_error(error, ZP_SCENARIO_ERROR, ZP_SCENARIO_ERROR_UNKNOWN,
-                    "a layer has no key '%s'%s%s%s", key_name, nearest ? "; did you mean '" : "",
-                    nearest ? nearest : "", nearest ? "'?" : "");
+                    "a layer has no key '%s'%s", key_name, hint);
         return FALSE;
     }
     for (guint l = 0; l < settings->layers->len; l++) {

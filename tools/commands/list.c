@@ -110,11 +110,10 @@ list_one(const char *name, GError **error)
         }
         names[i] = lists[i].name;
     }
-    const char *nearest = zp_nearest_find(name, names);
+    g_autofree char *hint = zp_nearest_hint(name, names);
     g_autofree char *legal = g_strjoinv(", ", (char **)names);
     g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_USAGE,
-                "unknown list '%s': legal are %s%s%s%s", name, legal,
-                nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+                "unknown list '%s': legal are %s%s", name, legal, hint);
     return FALSE;
 }
 

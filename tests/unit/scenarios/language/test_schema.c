@@ -176,6 +176,10 @@ test_nearest(void)
     g_assert_cmpstr(zp_nearest_find("prefetch_fo", names), ==, "prefetch_forward");
     g_assert_null(zp_nearest_find("bandwidth", names));
     g_assert_null(zp_nearest_find("", names));
+    g_autofree char *hint = zp_nearest_hint("stgae", names),
+                    *none = zp_nearest_hint("bandwidth", names);
+    g_assert_cmpstr(hint, ==, "; did you mean 'stage'?");
+    g_assert_cmpstr(none, ==, "");
 }
 
 /* The section of a key in a file: [layer NAME] for those of layers. */
