@@ -1,7 +1,7 @@
-#include "tools/line/command.h"
+#include "tools/program.h"
 
 int
 main(int argc, char **argv)
 {
-    return zp_command_main(argc, argv);
+    return zp_program_run(argc, argv);
 }

@@ -2,8 +2,6 @@
 
 #include "models/families/build.h"
 
-G_DEFINE_QUARK(zp - architecture - error - quark, zp_architecture_error)
-
 static void complain(GString *list, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 static void

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "models/activation/activation.h"
+#include "models/families/trees/error.h"
 #include "models/job/job.h"
 #include "models/words/dtype.h"
 
@@ -81,11 +82,3 @@ gboolean zp_architecture_check(const ZpArchitecture *architecture, GError **erro
 ZpModel *zp_architecture_build(const ZpArchitecture *architecture,
                                const ZpArchitectureOptions *options, const char *name,
                                GError **error);
-
-typedef enum {
-    ZP_ARCHITECTURE_ERROR_MISSING,
-    ZP_ARCHITECTURE_ERROR_RANGE,
-    ZP_ARCHITECTURE_ERROR_UNSUPPORTED,
-} ZpArchitectureError;
-#define ZP_ARCHITECTURE_ERROR (zp_architecture_error_quark())
-GQuark zp_architecture_error_quark(void);

@@ -1,6 +1,6 @@
 #include "models/job/deepspeed.h"
 
-#include "models/runtimes/runtime.h"
+#include "models/job/runtime.h"
 
 void
 zp_deepspeed_init(ZpDeepspeed *settings)

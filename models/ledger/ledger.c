@@ -7,48 +7,11 @@
 G_DEFINE_QUARK(zp - ledger - error - quark, zp_ledger_error)
 
 static gint64
-saturate(LedgerMath *math)
-{
-    if (math->overflow == NULL)
-        math->overflow = math->figure;
-    return G_MAXINT64;
-}
-
-gint64
-ledger_add(LedgerMath *math, gint64 a, gint64 b)
-{
-    gint64 sum;
-    return __builtin_add_overflow(a, b, &sum) ? saturate(math) : sum;
-}
-
-gint64
-ledger_multiply(LedgerMath *math, gint64 a, gint64 b)
-{
-    gint64 product;
-    return __builtin_mul_overflow(a, b, &product) ? saturate(math) : product;
-}
-
-gint64
-ledger_bytes(LedgerMath *math, ZpDtype dtype, gint64 elements)
-{
-    int bits = zp_dtype_bits(dtype);
-    /* Fractions of a byte round up; whole eighths first, so that the product cannot overflow. */
-    gint64 whole = ledger_multiply(math, elements / 8, bits);
-    return ledger_add(math, whole, (elements % 8 * bits + 7) / 8);
-}
-
-gint64
-ledger_padded(LedgerMath *math, gint64 elements, gint32 ranks)
-{
-    return ledger_multiply(math, zp_wrapping_shard_elements(elements, ranks), ranks);
-}
-
-static gint64
 contingency(double ratio, gint64 bytes, LedgerMath *math)
 {
     double wanted = ceil((double)bytes * ratio);
     if (!(wanted < 9.2e18))
-        return saturate(math);
+        return ledger_saturate(math);
     return wanted > 0.0 ? (gint64)wanted : 0;
 }
 

@@ -1,6 +1,6 @@
 #include "models/ledger/vendor_estimate.h"
 #include "models/job/deepspeed.h"
-#include "models/runtimes/runtime.h"
+#include "models/job/runtime.h"
 
 ZpVendorEstimate
 zp_vendor_estimate_zero2(const ZpVendorQuestion *question)

@@ -107,17 +107,3 @@ ZpModel *zp_parallel_cut_stage(ZpModel *model, gint32 pipeline, GError **error);
 
 /* Micro-batches whose activations the simulated stage keeps at the same time. */
 gint64 zp_parallel_in_flight(const ZpJob *job);
-
-/* What follows a pass of a layer (ZP_KIND_FORWARD, _RECOMPUTE, _BACKWARD) of a micro-batch,
- * launched on `stream`; nothing without cuts.  The tape's links are in the order of ZpLink. */
-void zp_parallel_communicate(const ZpJob *job, ZpTape *tape, guint8 stream,
-                             const ZpModelLayer *layer, ZpKind pass);
-/* How long that takes. */
-ZpTime zp_parallel_duration(const ZpJob *job, const ZpModelLayer *layer, ZpKind pass);
-
-/* Waiting until the other stages have what this one needs: work of the stream without bytes;
- * nothing for 0. */
-void zp_parallel_wait(ZpTape *tape, guint8 stream, ZpTime waiting_ps);
-/* The residual stream of a micro-batch on its way to the next stage, or its gradient back. */
-void zp_parallel_send(const ZpJob *job, ZpTape *tape, guint8 stream);
-ZpTime zp_parallel_send_duration(const ZpJob *job);

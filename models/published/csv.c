@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "models/published/validate.h"
+G_DEFINE_QUARK(zp - validate - error - quark, zp_validate_error)
 
 /* Reads one field from *in; sets *ended at the end of the record. */
 static char *

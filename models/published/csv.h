@@ -21,3 +21,7 @@ const char *zp_validate_csv_get(const ZpValidateCsv *csv, guint record, const ch
 /* Its number; `missing` where it is empty or no number. */
 double zp_validate_csv_number(const ZpValidateCsv *csv, guint record, const char *name,
                               double missing);
+
+typedef enum { ZP_VALIDATE_ERROR_SYNTAX, ZP_VALIDATE_ERROR_ROW } ZpValidateError;
+#define ZP_VALIDATE_ERROR (zp_validate_error_quark())
+GQuark zp_validate_error_quark(void);

@@ -6,7 +6,6 @@
 #include "models/prices/cost.h"
 #include "models/prices/tables.h"
 #include "models/published/model_internal.h"
-#include "models/published/validate.h"
 
 /* Attention kernels of the first generation run at half the speed of the second (arXiv 2307.08691,
  * abstract: "around 2x speedup compared to FlashAttention"). */

@@ -31,7 +31,7 @@ static ZpActivationBlock
 describe_block(const ZpValidateRecord *row, const ZpJob *job, gboolean gated)
 {
     const ZpModel *model = job->model;
-    gboolean eager = zp_validate_memory_is_eager(row);
+    gboolean eager = zp_validate_record_is_eager(row);
     gint64 tensor = zp_parallel_tensor(&job->world.parallel);
     return (ZpActivationBlock){
         .family = gated ? ZP_BLOCK_LLAMA : ZP_BLOCK_GPT2,
@@ -76,7 +76,7 @@ describe_loss(const ZpValidateRecord *row, const ZpJob *job)
                        zp_validate_record_has(row, "source", "huggingface");
     gboolean early = zp_validate_record_has(row, "source", "pr#165");
     gboolean tune = zp_validate_record_has(row, "source", "torchtune");
-    gboolean chunks = zp_validate_memory_is_after(row, "chunked cross entropy");
+    gboolean chunks = zp_validate_record_is_after(row, "chunked cross entropy");
     return (ZpActivationLoss){
         .kind = hugging         ? ZP_LOSS_SHIFT_FLOAT
                 : chunks        ? ZP_LOSS_CHUNKS

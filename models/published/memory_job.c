@@ -3,7 +3,6 @@
 #include "models/parallel/parallel.h"
 #include "models/prices/cost.h"
 #include "models/published/memory_job_internal.h"
-#include "models/published/validate.h"
 
 /* The sequence of torchtitan's other runs of the model. */
 #define SEQUENCE_OF_UNSTATED 8192
@@ -24,21 +23,6 @@ static gboolean
 refuse(GError **error, const char *reason)
 {
     g_set_error_literal(error, ZP_VALIDATE_ERROR, ZP_VALIDATE_ERROR_ROW, reason);
-    return FALSE;
-}
-
-gboolean
-zp_validate_memory_is_after(const ZpValidateRecord *row, const char *part)
-{
-    if (!zp_validate_record_has(row, "notes", "cumulative ladder"))
-        return FALSE;
-    for (guint r = 0; r <= row->record; r++) {
-        ZpValidateRecord before = {row->csv, r};
-        if (strcmp(zp_validate_record_text(&before, "source"),
-                   zp_validate_record_text(row, "source")) == 0 &&
-            zp_validate_record_has(&before, "notes", part))
-            return TRUE;
-    }
     return FALSE;
 }
 

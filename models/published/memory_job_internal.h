@@ -8,11 +8,6 @@
 ZpValidateJob *zp_validate_memory_job_new(const ZpValidateRecord *record,
                                           const ZpHardware *hardware, GError **error);
 
-/* A cumulative ladder of settings keeps what an earlier step of it added: does this row or one
- * before it in its ladder note `part`? */
-gboolean zp_validate_memory_is_after(const ZpValidateRecord *record, const char *part);
-/* Is attention written out? */
-gboolean zp_validate_memory_is_eager(const ZpValidateRecord *record);
 /* The whole model, built for the job's cuts. */
 ZpModel *zp_validate_memory_model(const ZpValidateRecord *record, const ZpJob *job, GError **error);
 /* Replaces what the layers of a cut model keep by what models/activation/activation.h finds for the

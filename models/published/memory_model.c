@@ -4,19 +4,9 @@
 #include "models/families/adapters.h"
 #include "models/published/memory_job_internal.h"
 #include "models/published/model_internal.h"
-#include "models/published/validate.h"
 
 /* What the runs with adapters train: q, k, v and o. */
 #define ATTENTION_PROJECTIONS "*.self_attn.*_proj"
-
-gboolean
-zp_validate_memory_is_eager(const ZpValidateRecord *row)
-{
-    return zp_validate_record_has(row, "attn_impl", "eager") ||
-           (*zp_validate_record_text(row, "attn_impl") == '\0' &&
-            (zp_validate_record_has(row, "source", "sc21") ||
-             zp_validate_record_has(row, "source", "bigscience")));
-}
 
 typedef struct {
     const char *name;
@@ -122,7 +112,7 @@ zp_validate_memory_model(const ZpValidateRecord *row, const ZpJob *job, GError *
         return build_encoder_decoder(row);
     const ZpArchitectureOptions options = {
         .compute = job->precision.gathered,
-        .attention = zp_validate_memory_is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
+        .attention = zp_validate_record_is_eager(row) ? ZP_ATTENTION_EAGER : ZP_ATTENTION_FLASH,
         .causal = TRUE,
         .transformers = ZP_TRANSFORMERS_4,
         .tensor_parallel = job->world.parallel.tensor,

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "models/published/validate.h"
-
 const char *
 zp_validate_record_text(const ZpValidateRecord *record, const char *column)
 {
@@ -104,4 +102,28 @@ zp_validate_record_shard_group(const ZpValidateRecord *record, gint64 ranks, gin
         zp_validate_record_has(record, "strategy", "in the"))
         return ranks % node == 0 ? MIN(ranks, node) : ranks;
     return ranks;
+}
+
+gboolean
+zp_validate_record_is_after(const ZpValidateRecord *row, const char *part)
+{
+    if (!zp_validate_record_has(row, "notes", "cumulative ladder"))
+        return FALSE;
+    for (guint r = 0; r <= row->record; r++) {
+        ZpValidateRecord before = {row->csv, r};
+        if (strcmp(zp_validate_record_text(&before, "source"),
+                   zp_validate_record_text(row, "source")) == 0 &&
+            zp_validate_record_has(&before, "notes", part))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+gboolean
+zp_validate_record_is_eager(const ZpValidateRecord *row)
+{
+    return zp_validate_record_has(row, "attn_impl", "eager") ||
+           (*zp_validate_record_text(row, "attn_impl") == '\0' &&
+            (zp_validate_record_has(row, "source", "sc21") ||
+             zp_validate_record_has(row, "source", "bigscience")));
 }

@@ -35,3 +35,9 @@ gboolean zp_validate_record_parallel(const ZpValidateRecord *record, ZpParallel 
 /* Ranks of a shard group among `ranks` data parallel ranks, `node` of them on a node: all, those of
  * a node, or a number that the strategy states. */
 gint64 zp_validate_record_shard_group(const ZpValidateRecord *record, gint64 ranks, gint64 node);
+
+/* A cumulative ladder of settings keeps what an earlier step of it added: does this row or one
+ * before it in its ladder note `part`? */
+gboolean zp_validate_record_is_after(const ZpValidateRecord *record, const char *part);
+/* Is attention written out? */
+gboolean zp_validate_record_is_eager(const ZpValidateRecord *record);

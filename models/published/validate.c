@@ -9,8 +9,6 @@
 #include "models/published/job_internal.h"
 #include "models/step/step.h"
 
-G_DEFINE_QUARK(zp - validate - error - quark, zp_validate_error)
-
 static void
 free_row(gpointer data)
 {

@@ -92,7 +92,3 @@ ZpValidateFigures zp_validate_memory_figures(const ZpValidation *validation, con
 /* For people: one line a row; figures by subset, GPU and family beside the null model's. */
 char *zp_validate_table(const ZpValidation *validation);
 char *zp_validate_summary(const ZpValidation *validation);
-
-typedef enum { ZP_VALIDATE_ERROR_SYNTAX, ZP_VALIDATE_ERROR_ROW } ZpValidateError;
-#define ZP_VALIDATE_ERROR (zp_validate_error_quark())
-GQuark zp_validate_error_quark(void);

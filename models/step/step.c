@@ -1,4 +1,5 @@
 #include "models/step/step.h"
+#include "models/runtimes/registry.h"
 
 #include <string.h>
 
@@ -167,7 +168,7 @@ gboolean
 zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
                  const volatile gint *cancelled, ZpStepSummary *summary, GError **error)
 {
-    const ZpRuntime *runtime = zp_runtime_find(job->runtime);
+    const ZpRuntime *runtime = zp_registry_find(job->runtime);
     g_assert(runtime != NULL);
     if (!check_size(job, error))
         return FALSE;

@@ -2,8 +2,8 @@
  */
 #pragma once
 
+#include "models/job/runtime.h"
 #include "models/ledger/ledger.h"
-#include "models/runtimes/runtime.h"
 #include "models/step/verdict.h"
 #include "sim/allocator/allocator.h"
 #include "sim/players/play.h"

@@ -5,8 +5,6 @@
 
 #include "reports/text/data.h"
 
-G_DEFINE_QUARK(zp_plot_error_quark, zp_plot_error)
-
 typedef struct {
     const char *name, *template;
     gboolean (*write)(ZpStore *store, const ZpPlotRequest *request, GString *script,

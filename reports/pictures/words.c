@@ -5,6 +5,8 @@
 
 #include "reports/text/format.h"
 
+G_DEFINE_QUARK(zp_plot_error_quark, zp_plot_error)
+
 static const char *const class_colors[ZP_N_CLASSES] = {
     [ZP_CLASS_PARAMETER] = "#0072b2",
     [ZP_CLASS_GRADIENT] = "#009e73",

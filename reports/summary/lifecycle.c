@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "models/job/runtime.h"
 #include "models/runtimes/deepspeed/lifecycle.h"
-#include "models/runtimes/runtime.h"
 #include "models/words/vocabulary.h"
 #include "reports/text/format.h"
 #include "reports/text/table.h"

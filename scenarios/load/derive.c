@@ -1,6 +1,7 @@
 /* The rules behind "auto", in the order in which one needs another. */
 #include <string.h>
 
+#include "models/runtimes/registry.h"
 #include "scenarios/load/resolve_internal.h"
 #include "scenarios/readers/readers.h"
 
@@ -21,11 +22,11 @@ find_optimizer(ZpScenarioResolve *resolve)
 static void
 find_runtime(ZpScenarioResolve *resolve)
 {
-    resolve->runtime = zp_runtime_find(zp_scenario_key_text(resolve, ZP_KEY_RUNTIME));
+    resolve->runtime = zp_registry_find(zp_scenario_key_text(resolve, ZP_KEY_RUNTIME));
     if (resolve->runtime != NULL)
         return;
     gsize n = 0;
-    const ZpRuntime *const *table = zp_runtime_table(&n);
+    const ZpRuntime *const *table = zp_registry_table(&n);
     g_autofree const char **names = g_new0(const char *, n + 1);
     for (gsize i = 0; i < n; i++)
         names[i] = table[i]->name;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "models/job/optimizer.h"
-#include "models/runtimes/runtime.h"
+#include "models/job/runtime.h"
 #include "scenarios/load/state_internal.h"
 
 typedef enum {

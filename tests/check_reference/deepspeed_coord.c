@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "deepspeed_case.h"
+#include "models/runtimes/deepspeed/coordinator/walk.h"
 #include "models/runtimes/deepspeed/emit/gathers.h"
-#include "models/runtimes/deepspeed/modules/walk.h"
 
 /* Tree */
 

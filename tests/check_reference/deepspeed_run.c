@@ -3,6 +3,8 @@
 #include "deepspeed_models.h"
 #include "deepspeed_run.h"
 
+#include "models/runtimes/deepspeed/compile.h"
+
 /* Settings */
 
 static ZpDtype
@@ -129,8 +131,8 @@ compile(DsRun *run)
     }
     run->formats = formats;
     zp_tape_clear(run->tape);
-    if (!zp_ds_program_compile_tree(&run->job, &run->settings, tree, run->tape, ds_tap_event,
-                                    &run->tap, &error)) {
+    if (!zp_ds_compile_tree(&run->job, &run->settings, tree, run->tape, ds_tap_event, &run->tap,
+                            &error)) {
         ds_diverge(run->check, "%s", error->message);
         return FALSE;
     }

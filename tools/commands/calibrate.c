@@ -3,7 +3,7 @@
 
 #include "models/published/calibrate.h"
 #include "models/words/resources.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 
 #define OPTION(field) offsetof(ZpCommandOptions, field)
 

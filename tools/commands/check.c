@@ -3,7 +3,7 @@
 
 #include "scenarios/checks/check_file.h"
 #include "scenarios/load/scenario.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 
 #define OPTION(field) offsetof(ZpCommandOptions, field)
 

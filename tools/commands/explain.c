@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "scenarios/language/schema.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 
 static const ZpCommandOption explain_options[] = {{0}};
 

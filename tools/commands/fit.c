@@ -5,7 +5,7 @@
 #include "reports/text/format.h"
 #include "reports/text/table.h"
 #include "scenarios/sweeps/fit.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 #include "tools/line/interrupt.h"
 
 #define OPTION(field) offsetof(ZpCommandOptions, field)

@@ -4,7 +4,7 @@
 
 #include "scenarios/imports/import.h"
 #include "scenarios/load/scenario.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 
 #define OPTION(field) offsetof(ZpCommandOptions, field)
 

@@ -6,7 +6,7 @@
 #include "reports/receipts/receipt.h"
 #include "reports/summary/summary.h"
 #include "reports/summary/vendor.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 #include "tools/line/input.h"
 
 #define OPTION(field) offsetof(ZpCommandOptions, field)

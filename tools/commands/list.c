@@ -4,11 +4,12 @@
 
 #include "models/families/catalog.h"
 #include "models/job/optimizer.h"
+#include "models/job/runtime.h"
 #include "models/ledger/checks.h"
 #include "models/machine/hardware.h"
-#include "models/runtimes/runtime.h"
+#include "models/runtimes/registry.h"
 #include "models/words/nearest.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 
 static const ZpCommandOption list_options[] = {{0}};
 
@@ -79,7 +80,7 @@ static void
 list_runtimes(void)
 {
     gsize n = 0;
-    const ZpRuntime *const *runtimes = zp_runtime_table(&n);
+    const ZpRuntime *const *runtimes = zp_registry_table(&n);
     for (gsize i = 0; i < n; i++)
         printf("%-18s %s\n", runtimes[i]->name, runtimes[i]->summary);
 }

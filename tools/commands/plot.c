@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "reports/pictures/plot.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 
 #define OPTION(field) offsetof(ZpCommandOptions, field)
 

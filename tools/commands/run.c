@@ -2,13 +2,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "models/runtimes/registry.h"
 #include "reports/receipts/receipt.h"
 #include "reports/store/recorder.h"
 #include "reports/store/store.h"
 #include "reports/summary/knobs.h"
 #include "reports/summary/lifecycle.h"
 #include "reports/summary/summary.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 #include "tools/line/input.h"
 #include "tools/line/interrupt.h"
 
@@ -105,7 +106,7 @@ print_tape(ZpScenario *scenario, GError **error)
 {
     g_autoptr(ZpUnits) units = zp_wrapping_apply(scenario->job.model, &scenario->job.zero);
     g_autoptr(ZpTape) tape = zp_tape_new(zp_vocabulary_get());
-    const ZpRuntime *runtime = zp_runtime_find(scenario->job.runtime);
+    const ZpRuntime *runtime = zp_registry_find(scenario->job.runtime);
     if (!runtime->compile(&scenario->job, units, tape, error))
         return ZP_EXIT_INPUT;
     g_autoptr(GString) out = g_string_new(NULL);

@@ -5,7 +5,7 @@
 #include "reports/store/store.h"
 #include "reports/summary/sweep.h"
 #include "scenarios/sweeps/sweep.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 #include "tools/line/input.h"
 #include "tools/line/interrupt.h"
 #include "tools/line/progress.h"

@@ -4,7 +4,7 @@
 #include "models/published/validate.h"
 #include "models/words/resources.h"
 #include "reports/receipts/receipt.h"
-#include "tools/line/command.h"
+#include "tools/commands/commands.h"
 
 #define OPTION(field) offsetof(ZpCommandOptions, field)
 

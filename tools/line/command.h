@@ -1,5 +1,5 @@
-/* Subcommands and their options as tables: parsing, --help, the man page and the shell completion
- * all come from here. */
+/* What a subcommand is: its options as a table, its errors and exit codes.  Parsing, --help, the
+ * man page and the shell completion all come from such tables. */
 #pragma once
 
 #include <glib.h>
@@ -73,27 +73,9 @@ typedef struct {
     int (*run)(const ZpCommandOptions *options, char **arguments, GError **error);
 } ZpCommand;
 
-const ZpCommand *const *zp_command_table(gsize *n);
-const ZpCommand *zp_command_find(const char *name);
-
-/* Runs the command line; prints errors to stderr as "zeropeak COMMAND: ...". */
-int zp_command_main(int argc, char **argv);
-
 /* Errors of the command line itself. */
 typedef enum { ZP_COMMAND_ERROR_USAGE, ZP_COMMAND_ERROR_INPUT, ZP_COMMAND_ERROR_IO } ZpCommandError;
 #define ZP_COMMAND_ERROR (zp_command_error_quark())
 GQuark zp_command_error_quark(void);
 /* The exit code that belongs to an error of any domain of the program. */
 int zp_command_exit_code(const GError *error);
-
-extern const ZpCommand zp_command_run;
-extern const ZpCommand zp_command_sweep;
-extern const ZpCommand zp_command_fit;
-extern const ZpCommand zp_command_plot;
-extern const ZpCommand zp_command_ledger;
-extern const ZpCommand zp_command_check;
-extern const ZpCommand zp_command_explain;
-extern const ZpCommand zp_command_list;
-extern const ZpCommand zp_command_import;
-extern const ZpCommand zp_command_validate;
-extern const ZpCommand zp_command_calibrate;

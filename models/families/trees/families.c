@@ -1,6 +1,6 @@
 #include "models/families/trees/families.h"
 
-#include "models/families/architecture.h"
+#include "models/families/trees/error.h"
 #include "models/words/resources.h"
 
 #include <string.h>

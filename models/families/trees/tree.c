@@ -1,6 +1,6 @@
 #include "models/families/trees/tree.h"
 
-#include "models/families/architecture.h"
+#include "models/families/trees/error.h"
 #include "models/words/names.h"
 
 #include <string.h>

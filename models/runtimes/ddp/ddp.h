@@ -7,8 +7,8 @@
  * torch/distributed/optim/zero_redundancy_optimizer.py. */
 #pragma once
 
+#include "models/job/runtime.h"
 #include "models/runtimes/fsdp/plan.h"
-#include "models/runtimes/runtime.h"
 
 extern const ZpRuntime zp_runtime_ddp;
 

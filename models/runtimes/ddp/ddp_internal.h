@@ -48,12 +48,12 @@ typedef struct {
     gint32 *pending; /* scratch: by parameter */
 } Ddp;
 
-/* ddp_buckets.c */
+/* buckets.c */
 void ddp_find_ready_order(Ddp *ddp);
 void ddp_make_first_buckets(Ddp *ddp);
 void ddp_rebuild_buckets(Ddp *ddp);
 
-/* ddp_backward.c */
+/* backward.c */
 void ddp_backward(Ddp *ddp);
 /* Parameters of a call in the order in which their gradients are accumulated. */
 gint32 ddp_accumulation_order(const ZpFsdpPlan *plan, const ZpFsdpStep *step, gint32 *order);

@@ -1,6 +1,6 @@
 #include "models/runtimes/deepspeed/deepspeed.h"
 
-#include "models/runtimes/deepspeed/stages/program.h"
+#include "models/runtimes/deepspeed/compile.h"
 
 static gboolean
 compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
@@ -8,8 +8,8 @@ compile(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
     (void)units; /* DeepSpeed's unit is the module */
     ZpDeepspeed defaults;
     zp_deepspeed_init(&defaults);
-    return zp_ds_program_compile(job, job->deepspeed != NULL ? job->deepspeed : &defaults, tape,
-                                 NULL, NULL, error);
+    return zp_ds_compile(job, job->deepspeed != NULL ? job->deepspeed : &defaults, tape, NULL, NULL,
+                         error);
 }
 
 static gboolean

@@ -4,6 +4,6 @@
  * module is the reverse of its registration order, as autograd delivers them. */
 #pragma once
 
-#include "models/runtimes/runtime.h"
+#include "models/job/runtime.h"
 
 extern const ZpRuntime zp_runtime_deepspeed;

@@ -1,5 +1,6 @@
 #include "models/runtimes/deepspeed/lifecycle.h"
 
+#include "models/runtimes/deepspeed/compile.h"
 #include "models/runtimes/deepspeed/construct_internal.h"
 
 const char *
@@ -197,7 +198,7 @@ zp_ds_lifecycle_compile(const ZpJob *job, ZpDsLife life, ZpTape *tape, GError **
     settings.cold = life == ZP_DS_LIFE_FIRST_STEP || life == ZP_DS_LIFE_CONSTRUCT;
     gboolean step = life == ZP_DS_LIFE_FIRST_STEP || life == ZP_DS_LIFE_LATER_STEP;
     ZpDsEpisode other = {life == ZP_DS_LIFE_CONSTRUCT, episode, &life};
-    return zp_ds_program_compile_episode(&one, &settings, tape, step ? NULL : &other, error);
+    return zp_ds_compile_episode(&one, &settings, tape, step ? NULL : &other, error);
 }
 
 gboolean

@@ -1,7 +1,7 @@
 #include "models/runtimes/fsdp/emit.h"
 
-#include "models/parallel/parallel.h"
 #include "models/prices/layer.h"
+#include "models/runtimes/shared/cuts.h"
 
 void
 zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
@@ -165,7 +165,7 @@ launch_layer(ZpFsdpEmit *emit, ZpKind kind, const ZpModelLayer *layer, double fl
 static void
 communicate(ZpFsdpEmit *emit, const ZpModelLayer *layer, ZpKind pass)
 {
-    zp_parallel_communicate(emit->job, emit->tape, ZP_FSDP_STREAM_DEFAULT, layer, pass);
+    zp_cuts_communicate(emit->job, emit->tape, ZP_FSDP_STREAM_DEFAULT, layer, pass);
 }
 
 static gint32

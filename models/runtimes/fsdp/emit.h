@@ -102,7 +102,7 @@ void zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step);
 void zp_fsdp_emit_release(ZpFsdpEmit *emit, const ZpFsdpStep *step);
 void zp_fsdp_emit_begin_backward(ZpFsdpEmit *emit);
 
-/* --- for these: a head whose storages are known one by one (fsdp_emit_head.c) --- */
+/* --- for these: a head whose storages are known one by one (emit_head.c) --- */
 void zp_fsdp_emit_head_init(ZpFsdpEmit *emit);
 /* What comes before its kernel in a pass, and what comes after: the kernel runs where most lives.
  */

@@ -1,8 +1,8 @@
 /* A plan from a model and its wrapping. */
 #pragma once
 
+#include "models/job/runtime.h"
 #include "models/runtimes/fsdp/plan.h"
-#include "models/runtimes/runtime.h"
 
 /* Fails on what PyTorch refuses. */
 ZpFsdpPlan *zp_fsdp_model_plan(const ZpJob *job, const ZpUnits *units, GError **error);

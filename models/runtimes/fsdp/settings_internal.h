@@ -1,8 +1,8 @@
 /* A job's precision, group, strategy and accumulation, as PyTorch's runtimes are told them. */
 #pragma once
 
+#include "models/job/runtime.h"
 #include "models/runtimes/fsdp/plan.h"
-#include "models/runtimes/runtime.h"
 
 /* Fails on what PyTorch refuses. */
 gboolean zp_fsdp_settings_check(const ZpJob *job, const ZpFsdp *settings, GError **error);

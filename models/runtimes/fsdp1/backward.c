@@ -74,15 +74,6 @@ recompute(Fsdp1 *fsdp, gint32 region)
     }
 }
 
-/* May the gathered parameters go once they are of no more use in backward?
- * (_should_free_in_backward) */
-gboolean
-fsdp1_frees_in_backward(const Fsdp1 *fsdp)
-{
-    return fsdp->sharded &&
-           (fsdp->micro_batch->sync || fsdp->plan->strategy == ZP_FSDP_STRATEGY_FULL_SHARD);
-}
-
 /* _post_backward_reshard_only_hook: a frozen unit has no gradient to wait for, but that of its
  * input. */
 static void

@@ -8,8 +8,8 @@
  */
 #pragma once
 
+#include "models/job/runtime.h"
 #include "models/runtimes/fsdp/plan.h"
-#include "models/runtimes/runtime.h"
 
 extern const ZpRuntime zp_runtime_fsdp1;
 

@@ -79,12 +79,12 @@ typedef struct {
     const ZpFsdpMicroBatch *micro_batch;
 } Fsdp1;
 
-/* fsdp1_unshard.c */
+/* unshard.c */
 void fsdp1_unshard(Fsdp1 *fsdp, gint32 unit);
 void fsdp1_reshard(Fsdp1 *fsdp, gint32 unit, gboolean free_unsharded);
 void fsdp1_prefetch(Fsdp1 *fsdp, gint32 unit);
 
-/* fsdp1_forward.c */
+/* forward.c */
 void fsdp1_enter(Fsdp1 *fsdp, gint32 unit);
 void fsdp1_leave(Fsdp1 *fsdp, gint32 unit, gboolean requires_grad);
 void fsdp1_forward(Fsdp1 *fsdp);
@@ -97,11 +97,19 @@ fsdp1_gets_gradient(const Fsdp1 *fsdp, gint32 parameter)
     return fsdp->units[zp_fsdp_plan_parameter(fsdp->plan, parameter)->unit].trainable;
 }
 
-/* fsdp1_backward.c */
-void fsdp1_backward(Fsdp1 *fsdp);
-gboolean fsdp1_frees_in_backward(const Fsdp1 *fsdp);
+/* May the gathered parameters go once they are of no more use in backward?
+ * (_should_free_in_backward) */
+static inline gboolean
+fsdp1_frees_in_backward(const Fsdp1 *fsdp)
+{
+    return fsdp->sharded &&
+           (fsdp->micro_batch->sync || fsdp->plan->strategy == ZP_FSDP_STRATEGY_FULL_SHARD);
+}
 
-/* fsdp1_views.c: with use_orig_params the parameters' own .grad are views of the flat gradient. */
+/* backward.c */
+void fsdp1_backward(Fsdp1 *fsdp);
+
+/* views.c: with use_orig_params the parameters' own .grad are views of the flat gradient. */
 void fsdp1_write_back(Fsdp1 *fsdp, gint32 unit);
 void fsdp1_use_unsharded_grad_views(Fsdp1 *fsdp, gint32 unit);
 void fsdp1_use_sharded_grad_views(Fsdp1 *fsdp, gint32 unit);
@@ -110,10 +118,10 @@ void fsdp1_refresh_grad_views(Fsdp1 *fsdp, gint32 unit);
 void fsdp1_forget_grads(Fsdp1 *fsdp);
 void fsdp1_reset_gradients(Fsdp1 *fsdp);
 
-/* fsdp1_reduce.c: flat gradient, post-backward hook, reduction. */
+/* reduce.c: flat gradient, post-backward hook, reduction. */
 void fsdp1_finish_gradient(Fsdp1 *fsdp, gint32 unit);
 
-/* fsdp1_init.c */
+/* init.c */
 void fsdp1_init(Fsdp1 *fsdp, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape);
 void fsdp1_clear(Fsdp1 *fsdp);
 

@@ -6,8 +6,8 @@
  * _fsdp_collectives,_fsdp_param,_fsdp_state}.py. */
 #pragma once
 
+#include "models/job/runtime.h"
 #include "models/runtimes/fsdp/plan.h"
-#include "models/runtimes/runtime.h"
 
 extern const ZpRuntime zp_runtime_fsdp2;
 

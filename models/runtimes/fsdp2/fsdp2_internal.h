@@ -80,7 +80,7 @@ typedef struct {
     GArray *reduce_inputs;      /* Fsdp2Retained: comm_ctx.reduce_scatter_states */
     GArray *post_forward_order; /* gint32: units */
     gint32 last_post_reduce[2]; /* events on FSDP2_REDUCE and FSDP2_ALL_REDUCE */
-    gint32 forward_root;        /* unit that freed parked gathers at its end; see fsdp2_forward.c */
+    gint32 forward_root;        /* unit that freed parked gathers at its end; see forward.c */
     gboolean in_backward;
     const ZpFsdpMicroBatch *micro_batch;
     gint32 *pending; /* scratch: by parameter */
@@ -89,7 +89,7 @@ typedef struct {
 /* forward_root when the root module itself runs the forward. */
 #define FSDP2_ROOT (-2)
 
-/* fsdp2_gather.c */
+/* gather.c */
 void fsdp2_unshard(Fsdp2 *fsdp, gint32 unit);
 void fsdp2_wait_for_unshard(Fsdp2 *fsdp, gint32 unit);
 void fsdp2_reshard(Fsdp2 *fsdp, gint32 unit);
@@ -97,21 +97,21 @@ void fsdp2_prefetch(Fsdp2 *fsdp, gint32 unit, Fsdp2Training training);
 void fsdp2_gather_streams_wait(Fsdp2 *fsdp, gint32 event);
 void fsdp2_free_parked(Fsdp2 *fsdp);
 
-/* fsdp2_forward.c */
+/* forward.c */
 void fsdp2_enter(Fsdp2 *fsdp, gint32 unit);
 void fsdp2_leave(Fsdp2 *fsdp, gint32 unit);
 void fsdp2_forward(Fsdp2 *fsdp);
 
-/* fsdp2_backward.c */
+/* backward.c */
 void fsdp2_backward(Fsdp2 *fsdp);
 
-/* fsdp2_reduce.c */
+/* reduce.c */
 void fsdp2_post_backward(Fsdp2 *fsdp, gint32 unit);
 void fsdp2_reduce(Fsdp2 *fsdp, gint32 unit);
 void fsdp2_wait_for_post_backward(Fsdp2 *fsdp, gint32 unit);
 void fsdp2_drop_all_reduce_state(Fsdp2 *fsdp, gint32 unit);
 
-/* fsdp2_works.c */
+/* works.c */
 void fsdp2_make_works(Fsdp2 *fsdp);
 
 static inline const ZpFsdpUnit *

@@ -1,7 +1,7 @@
 /* Forward and backward passes of the ideal runtime, layer by layer. */
-#include "models/parallel/parallel.h"
 #include "models/prices/layer.h"
 #include "models/runtimes/ideal/ideal_internal.h"
+#include "models/runtimes/shared/cuts.h"
 
 static double
 forward_flops(const Ideal *ideal, const ZpModelLayer *layer)
@@ -32,7 +32,7 @@ launch_layer(Ideal *ideal, ZpKind kind, const ZpModelLayer *layer, double flops,
     ideal_launch_kernel(ideal, kind,
                         layer_duration(ideal->job, ideal->tokens, kind, layer, flops, passes),
                         passes * flops, zp_cost_layer_rule(ideal->job));
-    zp_parallel_communicate(ideal->job, ideal->tape, IDEAL_COMPUTE, layer, kind);
+    zp_cuts_communicate(ideal->job, ideal->tape, IDEAL_COMPUTE, layer, kind);
 }
 
 /* FLOPs that bring back what the policy dropped of one layer; 0: nothing to recompute. */
@@ -59,13 +59,13 @@ ideal_layer_durations(const Ideal *ideal, const ZpJob *job, const ZpModelLayer *
 {
     double flops = forward_flops(ideal, layer), again = recompute_flops(ideal, layer);
     *forward_ps = layer_duration(job, ideal->tokens, ZP_KIND_FORWARD, layer, flops, 1.0) +
-                  zp_parallel_duration(job, layer, ZP_KIND_FORWARD);
+                  zp_cuts_duration(job, layer, ZP_KIND_FORWARD);
     *backward_ps = layer_duration(job, ideal->tokens, ZP_KIND_BACKWARD, layer, flops,
                                   zp_model_backward_passes(layer)) +
-                   zp_parallel_duration(job, layer, ZP_KIND_BACKWARD);
+                   zp_cuts_duration(job, layer, ZP_KIND_BACKWARD);
     if (again > 0.0)
         *backward_ps += layer_duration(job, ideal->tokens, ZP_KIND_RECOMPUTE, layer, again, 1.0) +
-                        zp_parallel_duration(job, layer, ZP_KIND_RECOMPUTE);
+                        zp_cuts_duration(job, layer, ZP_KIND_RECOMPUTE);
 }
 
 static gint32

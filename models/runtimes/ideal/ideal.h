@@ -22,6 +22,6 @@
  *    comes back with a recomputation of the block before its backward. */
 #pragma once
 
-#include "models/runtimes/runtime.h"
+#include "models/job/runtime.h"
 
 extern const ZpRuntime zp_runtime_ideal;

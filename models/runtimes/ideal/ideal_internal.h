@@ -1,8 +1,8 @@
 /* Shared by the files of the ideal runtime. */
 #pragma once
 
+#include "models/job/runtime.h"
 #include "models/prices/cost.h"
-#include "models/runtimes/runtime.h"
 #include "models/runtimes/shared/communicators.h"
 #include "models/runtimes/shared/layer_bytes.h"
 #include "models/words/vocabulary.h"
@@ -42,14 +42,14 @@ typedef struct {
     gint32 before_previous_reduced;
 } Ideal;
 
-/* ideal_memory.c */
+/* memory.c */
 gint64 ideal_shard_elements(const Ideal *ideal, gint64 elements);
 gint64 ideal_gathered_bytes(const Ideal *ideal, gint32 unit);
 void ideal_allocate_persistent(Ideal *ideal);
 ZpLayerBytes ideal_layer_bytes(const Ideal *ideal, gint32 layer);
 gint64 ideal_owned_elements(const Ideal *ideal);
 
-/* ideal_compute.c */
+/* compute.c */
 void ideal_forward(Ideal *ideal);
 void ideal_backward(Ideal *ideal);
 /* One micro-batch of a layer of job->model, communication of the model's cuts included; the
@@ -57,24 +57,24 @@ void ideal_backward(Ideal *ideal);
 void ideal_layer_durations(const Ideal *ideal, const ZpJob *job, const ZpModelLayer *layer,
                            ZpTime *forward_ps, ZpTime *backward_ps);
 
-/* ideal_pipeline.c: the passes of a step's micro-batches in the order of the schedule. */
+/* pipeline.c: the passes of a step's micro-batches in the order of the schedule. */
 void ideal_micro_batches(Ideal *ideal);
 
-/* ideal_gather.c */
+/* gather.c */
 void ideal_open_unit(Ideal *ideal, const gint32 *order, gint32 position, gint32 prefetch,
                      ZpPhase phase);
 void ideal_close_unit(Ideal *ideal, gint32 unit);
 /* Stages 1 and 2: the parameters that the last optimizer step updated. */
 void ideal_gather_updated(Ideal *ideal);
 
-/* ideal_reduce.c */
+/* reduce.c */
 gboolean ideal_reduces(const Ideal *ideal);
 void ideal_begin_gradient(Ideal *ideal, gint32 unit);
 void ideal_finish_gradient(Ideal *ideal, gint32 unit);
 void ideal_flush(Ideal *ideal);
 void ideal_wait_reduced(Ideal *ideal);
 
-/* ideal.c */
+/* launch.c */
 /* `rule`: how its duration was found, for ZpTapeWork.rule. */
 void ideal_launch_kernel(Ideal *ideal, ZpKind kind, ZpTime duration_ps, double flops,
                          const char *rule);

@@ -5,6 +5,7 @@
  * long they take.  All stages between first and last are alike. */
 #include "models/parallel/parallel.h"
 #include "models/runtimes/ideal/ideal_internal.h"
+#include "models/runtimes/shared/cuts.h"
 
 typedef struct {
     ZpTime forward_ps, backward_ps;
@@ -65,7 +66,7 @@ find_waits(const Ideal *ideal, gint64 warmup)
     Stage own = time_stage(ideal, job->model, FALSE);
     Stage middle = time_stage(ideal, job->model, TRUE);
     Stage last = time_stage(ideal, job->last_stage, FALSE);
-    ZpTime hop = zp_parallel_send_duration(job);
+    ZpTime hop = zp_cuts_send_duration(job);
     ZpTime others = last.forward_ps + last.backward_ps +
                     (pipeline - 2) * (middle.forward_ps + middle.backward_ps) +
                     2 * (pipeline - 1) * hop;
@@ -85,8 +86,8 @@ static void
 send(Ideal *ideal, ZpPhase phase, ZpTime waiting_ps)
 {
     zp_tape_tag(ideal->tape, (guint8)phase, ideal->micro_batch, ZP_TAPE_NONE);
-    zp_parallel_wait(ideal->tape, IDEAL_COMPUTE, waiting_ps);
-    zp_parallel_send(ideal->job, ideal->tape, IDEAL_COMPUTE);
+    zp_cuts_wait(ideal->tape, IDEAL_COMPUTE, waiting_ps);
+    zp_cuts_send(ideal->job, ideal->tape, IDEAL_COMPUTE);
 }
 
 static void

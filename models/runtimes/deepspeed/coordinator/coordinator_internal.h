@@ -65,7 +65,7 @@ struct _ZpDsCoordinator {
     const char *error;
 };
 
-/* deepspeed_fetch.c */
+/* fetch.c */
 void zp_ds_emit_parameter(ZpDsCoordinator *self, ZpDsEventKind kind, gint32 id);
 void zp_ds_emit_plain(ZpDsCoordinator *self, ZpDsEventKind kind, gint32 module, gboolean recompute,
                       gint64 elements);
@@ -77,7 +77,7 @@ void zp_ds_release_parameter(ZpDsCoordinator *self, gint32 id);
 void zp_ds_clean_registry(ZpDsCoordinator *self);
 void zp_ds_fetch(ZpDsCoordinator *self, gint32 module, gboolean recompute);
 
-/* deepspeed_release.c */
+/* release.c */
 /* By position among the module's needs; valid until the next decision. */
 const guint8 *zp_ds_decide_release(ZpDsCoordinator *self, gint32 module);
 /* Sets the module inactive on what it needs and on what recomputations fetched for it, and

@@ -1,7 +1,7 @@
 #include "models/runtimes/deepspeed/emit/compute.h"
 
-#include "models/parallel/parallel.h"
 #include "models/prices/layer.h"
+#include "models/runtimes/shared/cuts.h"
 
 /* The layer a module computes in: its own, or that of its first parameter. */
 static gint32
@@ -193,8 +193,8 @@ static void
 communicate(const ZpDsCompute *self, gint32 layer, ZpKind pass)
 {
     if (layer != ZP_MODEL_NONE && !self->ds->silent)
-        zp_parallel_communicate(self->ds->job, self->ds->tape, ZP_DS_STREAM_COMPUTE,
-                                zp_model_layer(self->ds->job->model, layer), pass);
+        zp_cuts_communicate(self->ds->job, self->ds->tape, ZP_DS_STREAM_COMPUTE,
+                            zp_model_layer(self->ds->job->model, layer), pass);
 }
 
 /* What the selective policy recomputes of a layer, as one kernel. */

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "models/job/deepspeed.h"
+#include "models/job/runtime.h"
 #include "models/prices/cost.h"
 #include "models/runtimes/deepspeed/coordinator/coordinator.h"
-#include "models/runtimes/runtime.h"
 #include "models/words/vocabulary.h"
 
 /* Streams of a rank.  NCCL runs the collectives of one communicator in host order on a stream of

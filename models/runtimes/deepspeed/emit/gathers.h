@@ -12,6 +12,7 @@
 #pragma once
 
 #include "models/runtimes/deepspeed/emit/context.h"
+#include "models/runtimes/deepspeed/modules/partition.h"
 
 typedef struct {
     gint32 flat;     /* buffer, or ZP_TAPE_NONE */
@@ -44,9 +45,3 @@ void zp_ds_gathers_handle(ZpDsGathers *gathers, const ZpDsEvent *event);
 void zp_ds_gathers_launch(ZpDsGathers *gathers, const ZpDsEvent *event);
 void zp_ds_gathers_wait(ZpDsGathers *gathers, const ZpDsEvent *event);
 void zp_ds_gathers_persist(ZpDsGathers *gathers, const ZpDsEvent *event);
-/* Elements of the flat buffer of a gather from secondary partitions or primary ones. */
-gint64 zp_ds_secondary_elements(gint64 elements, gint32 ranks, gint32 secondary_ranks);
-
-/* qwZ: groups of the quantiser for a payload of `elements`: the smallest count from
- * ceil(elements / 8000) that divides the payload into multiples of 8; -1 if there is none. */
-gint64 zp_ds_quantizer_groups(gint64 elements);

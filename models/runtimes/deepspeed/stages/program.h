@@ -5,9 +5,9 @@
  * in the optimizer step. */
 #pragma once
 
+#include "models/runtimes/deepspeed/coordinator/walk.h"
 #include "models/runtimes/deepspeed/emit/compute.h"
 #include "models/runtimes/deepspeed/emit/gathers.h"
-#include "models/runtimes/deepspeed/modules/walk.h"
 
 typedef struct _ZpDsProgram ZpDsProgram;
 
@@ -46,27 +46,6 @@ struct _ZpDsProgram {
     gboolean first_step; /* no optimizer step was taken yet */
 };
 
-/* Marks leaves, persistence and checkpointing on the program's tree. */
-gboolean zp_ds_program_compile(const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape,
-                               ZpDsListener tap, gpointer tap_data, GError **error);
-/* The same with a tree and order of its own (reference cases); takes the tree. */
-gboolean zp_ds_program_compile_tree(const ZpJob *job, const ZpDeepspeed *settings, ZpDsTree *tree,
-                                    ZpTape *tape, ZpDsListener tap, gpointer tap_data,
-                                    GError **error);
-
-/* Something else than steps (checkpoints, construction) after the usual prologue, or `alone` on an
- * empty device: the stage's state exists, its buffers do not. */
-typedef struct {
-    gboolean alone;
-    void (*write)(ZpDsProgram *program, gpointer data);
-    gpointer data;
-} ZpDsEpisode;
-/* NULL episode: steps. */
-gboolean zp_ds_program_compile_episode(const ZpJob *job, const ZpDeepspeed *settings, ZpTape *tape,
-                                       const ZpDsEpisode *episode, GError **error);
-
-/* Handles FORWARD_RUN and BACKWARD_RUN. */
-void zp_ds_program_run(const ZpDsEvent *event, gpointer program);
 void zp_ds_program_tag(ZpDsProgram *program, ZpPhase phase, gint32 module);
 /* Trainable parameters' ids of one torch group, ascending; free the array. */
 GArray *zp_ds_program_group(const ZpDsProgram *program, gint32 group);

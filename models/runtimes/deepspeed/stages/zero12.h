@@ -29,12 +29,12 @@ typedef struct {
     gint32 *on_host; /* by ds_id: gradient accumulated in host memory */
 } ZpDs12;
 
-/* deepspeed_zero12_reduce.c */
+/* zero12_reduce.c */
 void zp_ds12_add_to_bucket(ZpDsProgram *program, gint32 id);
 void zp_ds12_flush(ZpDsProgram *program);
-/* deepspeed_zero12_step.c */
+/* zero12_step.c */
 void zp_ds12_step(ZpDsProgram *program);
-/* deepspeed_zero12_offload.c */
+/* zero12_offload.c */
 void zp_ds12_offload_begin(ZpDsProgram *program);
 void zp_ds12_offload_gradient(ZpDsProgram *program, gint32 id);
 void zp_ds12_offload_step(ZpDsProgram *program);

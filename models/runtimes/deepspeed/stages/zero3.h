@@ -26,14 +26,14 @@ typedef struct {
     GQueue reduced; /* events of flushes the host has not synchronised */
 } ZpDs3;
 
-/* deepspeed_zero3_init.c */
+/* zero3_init.c */
 void zp_ds3_begin(ZpDsProgram *program);
-/* deepspeed_zero3_reduce.c */
+/* zero3_reduce.c */
 void zp_ds3_gradient(ZpDsProgram *program, gint32 id);
 void zp_ds3_flush(ZpDsProgram *program);
-/* deepspeed_zero3_step.c */
+/* zero3_step.c */
 void zp_ds3_step(ZpDsProgram *program);
-/* deepspeed_zero3_offload.c */
+/* zero3_offload.c */
 void zp_ds3_offload_begin(ZpDsProgram *program);
 /* One gradient partition of `elements` on its way to host memory; `held` gets device temporaries
  * that live until the flush ends. */

@@ -1,5 +1,5 @@
 /* The vendor's estimate beside the simulated peak: what is printed, and what cannot be asked. */
-#include "models/runtimes/runtime.h"
+#include "models/job/runtime.h"
 #include "models/step/step.h"
 #include "reports/summary/summary.h"
 #include "reports/summary/vendor.h"

@@ -1,6 +1,7 @@
 /* The parts of a step's time sum to the step under every runtime; what computation waits for is
  * what the summary calls exposed; and a device that works undisturbed has no slowed part. */
 #include "models/prices/calibration.h"
+#include "models/runtimes/registry.h"
 #include "models/step/account.h"
 #include "tests/unit/fixtures/job_fixture.h"
 
@@ -41,7 +42,7 @@ static void
 test_sums(void)
 {
     for (gsize r = 0; r < G_N_ELEMENTS(runtimes); r++) {
-        const ZpRuntime *runtime = zp_runtime_find(runtimes[r]);
+        const ZpRuntime *runtime = zp_registry_find(runtimes[r]);
         for (int stage = 0; stage <= 3; stage++)
             for (int slow = 0; slow < 2; slow++)
                 if (runtime->supports_stage(stage))

@@ -2,6 +2,7 @@
  * of what every runtime compiles. */
 #include "models/job/deepspeed.h"
 #include "models/job/fsdp.h"
+#include "models/runtimes/registry.h"
 #include "models/runtimes/shared/communicators.h"
 #include "models/step/step.h"
 #include "sim/players/maxplus.h"
@@ -112,7 +113,7 @@ compile(JobFixture *fixture, const char *runtime)
     g_autoptr(ZpUnits) units = zp_wrapping_apply(fixture->model, &fixture->job.zero);
     ZpTape *tape = zp_tape_new(zp_vocabulary_get());
     g_autoptr(GError) error = NULL;
-    gboolean ok = zp_runtime_find(runtime)->compile(&fixture->job, units, tape, &error);
+    gboolean ok = zp_registry_find(runtime)->compile(&fixture->job, units, tape, &error);
     g_assert_no_error(error);
     g_assert_true(ok);
     return tape;

@@ -1,4 +1,4 @@
-#include "models/runtimes/runtime.h"
+#include "models/runtimes/registry.h"
 
 #include <string.h>
 
@@ -8,14 +8,12 @@
 #include "models/runtimes/fsdp2/fsdp2.h"
 #include "models/runtimes/ideal/ideal.h"
 
-G_DEFINE_QUARK(zp - runtime - error - quark, zp_runtime_error)
-
 static const ZpRuntime *const runtimes[] = {
     &zp_runtime_ideal, &zp_runtime_deepspeed, &zp_runtime_fsdp2, &zp_runtime_fsdp1, &zp_runtime_ddp,
 };
 
 const ZpRuntime *
-zp_runtime_find(const char *name)
+zp_registry_find(const char *name)
 {
     for (gsize i = 0; i < G_N_ELEMENTS(runtimes); i++) {
         if (strcmp(runtimes[i]->name, name) == 0)
@@ -25,7 +23,7 @@ zp_runtime_find(const char *name)
 }
 
 const ZpRuntime *const *
-zp_runtime_table(gsize *n)
+zp_registry_table(gsize *n)
 {
     *n = G_N_ELEMENTS(runtimes);
     return runtimes;

@@ -1,4 +1,5 @@
-/* A runtime compiles a job into a tape. */
+/* A runtime: the framework whose rules compile a job into a tape.  models/runtimes/registry.h names
+ * all there are. */
 #pragma once
 
 #include "models/job/job.h"
@@ -14,9 +15,7 @@ typedef struct {
     gboolean (*supports_stage)(int stage);
 } ZpRuntime;
 
-const ZpRuntime *zp_runtime_find(const char *name);
-const ZpRuntime *const *zp_runtime_table(gsize *n);
-
+/* What a framework refuses, by its settings or when it compiles. */
 typedef enum { ZP_RUNTIME_ERROR_UNSUPPORTED, ZP_RUNTIME_ERROR_RANGE } ZpRuntimeError;
 #define ZP_RUNTIME_ERROR (zp_runtime_error_quark())
 GQuark zp_runtime_error_quark(void);

@@ -1,4 +1,4 @@
-#include "tools/line/manual_internal.h"
+#include "tools/manual.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -6,13 +6,14 @@
 #include "scenarios/imports/deepspeed/config.h"
 #include "scenarios/imports/huggingface/config.h"
 #include "scenarios/language/schema.h"
+#include "tools/table.h"
 
 char *
 zp_manual_overview(void)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     gsize n = 0;
-    const ZpCommand *const *commands = zp_command_table(&n);
+    const ZpCommand *const *commands = zp_table_commands(&n);
     g_string_append(out, "zeropeak simulates training steps under ZeRO: when, why and how high a "
                          "rank's memory\npeaks, how long the step takes, and which knob moves "
                          "it.\n\nUsage: zeropeak COMMAND [OPTION...] [ARGUMENT...]\n\nCommands:\n");
@@ -116,7 +117,7 @@ zp_manual_page(void)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     gsize n = 0;
-    const ZpCommand *const *commands = zp_command_table(&n);
+    const ZpCommand *const *commands = zp_table_commands(&n);
     g_string_append_printf(out, ".TH ZEROPEAK 1 \"\" \"zeropeak %s\" \"User Commands\"\n",
                            ZP_VERSION);
     g_string_append(out,
@@ -150,7 +151,7 @@ zp_manual_completion(void)
                                           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
                                           "        COMPREPLY=($(compgen -W \"");
     gsize n = 0;
-    const ZpCommand *const *commands = zp_command_table(&n);
+    const ZpCommand *const *commands = zp_table_commands(&n);
     for (gsize i = 0; i < n; i++)
         g_string_append_printf(out, "%s ", commands[i]->name);
     g_string_append(out, "--help --version\" -- \"$word\"))\n        return\n    fi\n"

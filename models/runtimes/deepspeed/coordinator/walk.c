@@ -1,4 +1,4 @@
-#include "models/runtimes/deepspeed/modules/walk.h"
+#include "models/runtimes/deepspeed/coordinator/walk.h"
 
 void
 zp_ds_walk_init(ZpDsWalk *walk, const ZpDsTree *tree, ZpDsCoordinator *coordinator)
