@@ -6,7 +6,7 @@
  * (tools/autograd/derivatives.yaml, aten/src/ATen/native), of the engine
  * (torch/csrc/autograd/engine.cpp) and of the scopes of the program.
  *
- * Private to models/activation*.c. */
+ * Private to models/activation/. */
 #pragma once
 
 #include "models/words/dtype.h"
@@ -141,7 +141,7 @@ struct _ZpTrace {
     GArray *events;  /* ZpTraceEvent, borrowed; NULL: none are recorded */
 };
 
-/* --- storages and tensors (activation_tensor.c) --- */
+/* --- storages and tensors (graph.c), shapes (shape.c) --- */
 ZpTensor *zp_tensor_new(ZpTrace *trace, ZpTraceClass class, const ZpTraceShape *shape,
                         int element_bytes);
 ZpTensor *zp_tensor_ref(ZpTensor *tensor);
@@ -164,7 +164,7 @@ ZpTraceShape zp_shape_elementwise(ZpTensor *const *tensors, int count);
 /* The same elements seen with other sizes, when no copy is needed (ATen's computeStride). */
 gboolean zp_shape_view(const ZpTraceShape *from, int rank, const gint64 *sizes, ZpTraceShape *view);
 
-/* --- the trace, its nodes and backward (activation_trace.c) --- */
+/* --- the trace, its nodes and backward (graph.c, trace.c, backward.c) --- */
 void zp_trace_init(ZpTrace *trace);
 void zp_trace_clear(ZpTrace *trace); /* drops the gradients of leaves */
 void zp_trace_reset_peak(ZpTrace *trace);
@@ -201,7 +201,7 @@ ZpTensor *zp_operation_end(ZpOperation *operation, ZpTensor *result); /* drops t
 /* In a backward rule: what follows is the gradient of this input. */
 void zp_trace_gradient_of(ZpTrace *trace, const ZpTraceNode *node, int input);
 
-/* --- checkpointed regions (activation_checkpoint.c) --- */
+/* --- checkpointed regions (checkpoint.c, recompute.c) --- */
 typedef ZpTensor *(*ZpTraceProgram)(ZpTrace *trace, ZpTensor *input, gconstpointer data);
 typedef enum {
     ZP_RECOMPUTE_NONE,
