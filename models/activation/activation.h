@@ -174,7 +174,8 @@ typedef struct {
     int n_parts;
     ZpModelActivation parts[ZP_ACTIVATION_PARTS];
 } ZpActivationParts;
-ZpActivationParts zp_activation_parts(const ZpActivationBlock *block);
+/* `scripts`, if any (zeroed), is filled with the same in order, by policy; the caller clears it. */
+ZpActivationParts zp_activation_parts(const ZpActivationBlock *block, ZpModelScripts *scripts);
 /* The norm that ends a stack of such blocks (BERT has none), under no checkpoint: the same under
  * all policies.  Its output is the head's. */
 ZpModelActivation zp_activation_norm_part(const ZpActivationBlock *block);

@@ -234,6 +234,7 @@ zp_program_block(ZpTrace *trace, ZpTensor *input, gconstpointer data)
     program.compiled = block->compiled;
     program.sequence_ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
     trace->part = 0;
+    trace->parameters = 0;
     switch (block->family) {
     case ZP_BLOCK_GPT2:
         return gpt2(&program, block, input);

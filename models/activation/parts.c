@@ -82,6 +82,8 @@ find_kept(Walk *walk)
     restart(walk);
     for (guint i = 0; i < walk->script->events->len; i++) {
         const ZpScriptEvent *event = &g_array_index(walk->script->events, ZpScriptEvent, i);
+        if (!zp_script_is_activation(event))
+            continue;
         if (event->pass != pass) {
             for (int p = 0; p < walk->script->n_parts && pass == ZP_TRACE_FORWARD; p++)
                 walk->kept[p] = whole(&walk->own[p], walk->script->scale);
@@ -137,6 +139,8 @@ find_peaks(Walk *walk)
     restart(walk);
     for (guint i = 0; i < events->len; i++) {
         const ZpScriptEvent *event = &g_array_index(events, ZpScriptEvent, i);
+        if (!zp_script_is_activation(event))
+            continue;
         gboolean moves = event->part != part || event->pass != pass;
         if (grown && (moves || event->dies))
             note_peak(walk, part, pass);
@@ -217,7 +221,8 @@ zp_script_policy_bytes(const ZpScript *script, ZpModelPolicyBytes **parts)
 
 /* Fills one policy's bytes of every part; returns whether they hold for one sequence. */
 static gboolean
-fill(const ZpScriptSource *source, gboolean alone, int slot, ZpActivationParts *parts)
+fill(const ZpScriptSource *source, gboolean alone, int slot, ZpActivationParts *parts,
+     ZpModelScripts *scripts)
 {
     ZpModelPolicyBytes *bytes[ZP_ACTIVATION_PARTS];
     ZpScript script = zp_script_new(source, alone);
@@ -226,13 +231,21 @@ fill(const ZpScriptSource *source, gboolean alone, int slot, ZpActivationParts *
     zp_script_policy_bytes(&script, bytes);
     parts->n_parts = script.n_parts;
     gboolean holds = alone || zp_script_holds_alone(&script);
+    if (scripts) {
+        scripts->of[slot][alone] = zp_script_for_model(&script);
+        if (holds && !alone)
+            scripts->of[slot][TRUE] = zp_model_script_ref(scripts->of[slot][FALSE]);
+    }
     zp_script_clear(&script);
     return holds;
 }
 
 static void
-copy_slot(ZpActivationParts *parts, int from, int to)
+copy_slot(ZpActivationParts *parts, ZpModelScripts *scripts, int from, int to)
 {
+    for (int alone = 0; scripts && alone <= 1; alone++)
+        if (!scripts->of[to][alone])
+            scripts->of[to][alone] = zp_model_script_ref(scripts->of[from][alone]);
     for (int p = 0; p < parts->n_parts; p++) {
         parts->parts[p].policies[to] = parts->parts[p].policies[from];
         parts->parts[p].alone[to] = parts->parts[p].alone[from];
@@ -258,7 +271,7 @@ bytes_equal(const ZpModelPolicyBytes *a, const ZpModelPolicyBytes *b)
 /* Policies that are one block policy are walked once; those of one sequence only where one of
  * them differs, which may still come to the same bytes. */
 static ZpActivationParts
-parts_of(ZpScriptSource *source, const ZpBlockPolicy *policies)
+parts_of(ZpScriptSource *source, const ZpBlockPolicy *policies, ZpModelScripts *scripts)
 {
     ZpActivationParts parts = {0};
     gboolean differs = FALSE;
@@ -268,10 +281,11 @@ parts_of(ZpScriptSource *source, const ZpBlockPolicy *policies)
             while (policies[same] != policies[slot])
                 same++;
             source->block.policy = policies[slot];
+            gboolean known = scripts && scripts->of[slot][alone];
             if (same == slot)
-                differs = !fill(source, alone, slot, &parts) || differs;
+                differs = !fill(source, alone, slot, &parts, known ? NULL : scripts) || differs;
             else
-                copy_slot(&parts, same, slot);
+                copy_slot(&parts, scripts, same, slot);
         }
     for (int p = 0; p < parts.n_parts; p++)
         for (int slot = 0; slot < ZP_MODEL_POLICIES && differs; slot++)
@@ -281,13 +295,13 @@ parts_of(ZpScriptSource *source, const ZpBlockPolicy *policies)
 }
 
 ZpActivationParts
-zp_activation_parts(const ZpActivationBlock *block)
+zp_activation_parts(const ZpActivationBlock *block, ZpModelScripts *scripts)
 {
     gboolean reentrant = block->reentrant || block->policy == ZP_KEEP_INPUT_REENTRANT;
     const ZpBlockPolicy policies[ZP_MODEL_POLICIES] = {
         ZP_KEEP_ALL, block->policy, reentrant ? ZP_KEEP_INPUT_REENTRANT : ZP_KEEP_INPUT};
     ZpScriptSource source = {.block = *block};
-    return parts_of(&source, policies);
+    return parts_of(&source, policies, scripts);
 }
 
 ZpModelActivation
@@ -295,7 +309,7 @@ zp_activation_norm_part(const ZpActivationBlock *block)
 {
     const ZpBlockPolicy policies[ZP_MODEL_POLICIES] = {ZP_KEEP_ALL};
     ZpScriptSource source = {.kind = ZP_SCRIPT_LAST_NORM, .block = *block};
-    return parts_of(&source, policies).parts[0];
+    return parts_of(&source, policies, NULL).parts[0];
 }
 
 ZpModelActivation
@@ -304,5 +318,5 @@ zp_activation_loss_part(const ZpActivationLoss *loss)
     const ZpBlockPolicy policies[ZP_MODEL_POLICIES] = {ZP_KEEP_ALL};
     ZpScriptSource source = {.kind = ZP_SCRIPT_LOSS, .loss = *loss};
     source.loss.without_norm = TRUE;
-    return parts_of(&source, policies).parts[0];
+    return parts_of(&source, policies, NULL).parts[0];
 }

@@ -109,11 +109,12 @@ join_event(const Probes *probes, guint index, gint64 scale)
     for (int p = 0; p < probes->count; p++) {
         const ZpTraceEvent *event = &g_array_index(probes->of[p].events, ZpTraceEvent, index);
         g_assert(event->storage == first->storage && event->part == first->part &&
-                 event->pass == first->pass);
+                 event->pass == first->pass && event->class == first->class &&
+                 event->parameter == first->parameter);
         bytes[p] = ABS(event->bytes) * scale;
     }
-    return (ZpScriptEvent){first->storage, first->part, first->pass, first->bytes < 0,
-                           fit(probes, bytes)};
+    return (ZpScriptEvent){first->storage,   first->part,      first->pass,       first->class,
+                           first->parameter, first->bytes < 0, fit(probes, bytes)};
 }
 
 /* Puts the probes' events together and clears them. */

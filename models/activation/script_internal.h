@@ -4,6 +4,7 @@
 #pragma once
 
 #include "models/activation/activation.h"
+#include "models/activation/operators/trace.h"
 
 /* Bytes times ZpScript.scale, in units of these. */
 typedef enum {
@@ -22,10 +23,17 @@ typedef struct {
 
 typedef struct {
     gint32 storage;
-    gint16 part, pass; /* ZpTracePass */
-    gboolean dies;     /* else it comes to life */
-    ZpForm form;       /* bytes of the storage */
+    gint16 part, pass;       /* ZpTracePass */
+    gint16 class, parameter; /* as ZpTraceEvent */
+    gboolean dies;           /* else it comes to life */
+    ZpForm form;             /* bytes of the storage; of a parameter its elements */
 } ZpScriptEvent;
+
+static inline gboolean
+zp_script_is_activation(const ZpScriptEvent *event)
+{
+    return event->class == ZP_TRACE_ACTIVATION && event->parameter == 0;
+}
 
 typedef enum { ZP_SCRIPT_BLOCK, ZP_SCRIPT_LAST_NORM, ZP_SCRIPT_LOSS } ZpScriptKind;
 
@@ -58,6 +66,9 @@ gint64 zp_form_at(const ZpForm *form, gint64 batch, gint64 tokens);
 gint64 zp_round_up(gint64 value, gint64 scale); /* quotient */
 /* Whole bytes, each term rounded up. */
 ZpModelBytes zp_form_bytes(const ZpForm *form, gint64 scale);
+
+/* --- activation_replay.c --- */
+ZpModelScript *zp_script_for_model(const ZpScript *script); /* of a block */
 
 /* --- activation_parts.c --- */
 /* One for every part; returns how often two forms of a peak had to be joined, because there are

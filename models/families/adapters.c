@@ -302,6 +302,7 @@ zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets, GError **err
     add_activations(&adapter);
     for (guint l = 0; l < model->layers->len; l++) {
         ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
+        layer->script = 0; /* knows nothing of adapters */
         if (layer->module != ZP_MODEL_NONE)
             layer->module = adapter.new_module[layer->module];
     }

@@ -20,6 +20,7 @@ typedef struct {
 typedef struct {
     ZpActivationBlock block;
     ZpActivationParts parts;
+    ZpModelScripts scripts;
 } Measured;
 
 /* A block seen before, and what its layers got. */
@@ -27,6 +28,8 @@ typedef struct {
     ZpBlockLayers layers;
     gint32 activations[ZP_BLOCK_MAX_LAYERS];
     ZpBlockRecomputed recomputed[ZP_BLOCK_MAX_LAYERS];
+    gint32 script; /* as ZpModelLayer.script */
+    gint32 parts[ZP_BLOCK_MAX_LAYERS];
 } Known;
 
 static gint32
@@ -123,17 +126,18 @@ is_same(const ZpActivationBlock *a, const ZpActivationBlock *b)
     return memcmp(of_a, of_b, sizeof of_a) == 0;
 }
 
-static const ZpActivationParts *
+static const Measured *
 measure(Builder *builder, const ZpActivationBlock *block)
 {
     for (guint i = 0; i < builder->parts->len; i++) {
         const Measured *measured = &g_array_index(builder->parts, Measured, i);
         if (is_same(&measured->block, block))
-            return &measured->parts;
+            return measured;
     }
-    Measured measured = {.block = *block, .parts = zp_activation_parts(block)};
+    Measured measured = {.block = *block};
+    measured.parts = zp_activation_parts(block, &measured.scripts);
     g_array_append_val(builder->parts, measured);
-    return &g_array_index(builder->parts, Measured, builder->parts->len - 1).parts;
+    return &g_array_index(builder->parts, Measured, builder->parts->len - 1);
 }
 
 /* What the experts of a mixture keep: it grows with the number of chosen ones. */
@@ -145,7 +149,7 @@ experts_kept(Builder *builder, const ZpActivationBlock *block, const ZpModelByte
     other.chosen_experts = k < block->expert_count ? k + 1 : k - 1;
     if (other.chosen_experts == 0)
         return *kept; /* one expert, for all */
-    const ZpActivationParts *parts = measure(builder, &other);
+    const ZpActivationParts *parts = &measure(builder, &other)->parts;
     ZpModelBytes part = parts->parts[parts->n_parts - 1].policies[ZP_CHECKPOINTING_NONE].kept;
     zp_forms_add(&part, kept, -1);
     zp_forms_scale(&part, (double)(k * (other.chosen_experts - k)));
@@ -190,7 +194,7 @@ repeat_inside(ZpModelPolicyBytes *set)
 
 static ZpModelActivation
 activation_of(Builder *builder, const ZpActivationBlock *block, const ZpActivationParts *parts,
-              const ZpBlockLayers *layers, gint32 index)
+              const ZpBlockLayers *layers, gint32 index, gboolean *exact)
 {
     const ZpArchitectureTraits *traits = builder->traits;
     ZpBlockPart part = zp_block_part(layers, index);
@@ -201,6 +205,7 @@ activation_of(Builder *builder, const ZpActivationBlock *block, const ZpActivati
     ZpClosedLayer known = zp_block_closed(block, part, &own);
     ZpModelBytes difference = {.bytes_per_token = zp_closed_bytes_per_token(traits, &own) -
                                                   zp_closed_bytes_per_token(traits, &known)};
+    *exact = *exact && difference.bytes_per_token == 0 && (part != ZP_PART_CROSS || crossed);
     for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(&activation, set)) != NULL;) {
         if (traits->selective == ZP_SELECTIVE_ATTENTION_CORE)
             recompute_core(set);
@@ -214,6 +219,32 @@ activation_of(Builder *builder, const ZpActivationBlock *block, const ZpActivati
     return activation;
 }
 
+/* The layers are the parts of the block, and nothing corrects what it tells: then it may be told
+ * tensor by tensor.  A compiler's order is its own. */
+static void
+state_script(Builder *builder, Known *known, const ZpActivationParts *parts,
+             const ZpModelScripts *scripts)
+{
+    const ZpArchitectureTraits *traits = builder->traits;
+    const ZpBlockLayers *layers = &known->layers;
+    gboolean core = traits->selective == ZP_SELECTIVE_ATTENTION_CORE;
+    if (traits->compiled || layers->n_layers != parts->n_parts || traits->context_parallel > 1 ||
+        traits->widened > 1 || traits->expert_imbalance > 1.0)
+        return;
+    for (gint32 l = 0; l < layers->n_layers; l++)
+        if (layers->kinds[l] == ZP_LAYER_OTHER || zp_block_part(layers, l) == ZP_PART_OTHER)
+            return;
+    ZpModelScripts own = {0};
+    for (int p = 0; p < ZP_MODEL_POLICIES; p++)
+        for (int alone = 0; alone <= 1; alone++)
+            if (p != ZP_CHECKPOINTING_SELECTIVE || !core)
+                own.of[p][alone] = zp_model_script_ref(scripts->of[p][alone]);
+    g_array_append_val(builder->model->scripts, own);
+    known->script = (gint32)builder->model->scripts->len;
+    for (gint32 l = 0; l < layers->n_layers; l++)
+        known->parts[l] = l;
+}
+
 static void
 build_block(Builder *builder, Known *known)
 {
@@ -223,8 +254,13 @@ build_block(Builder *builder, Known *known)
     gboolean described = zp_block_describe(traits, layers, &block);
     /* A copy: what is measured moves as more comes. */
     ZpActivationParts parts = {0};
-    if (described)
-        parts = *measure(builder, &block);
+    ZpModelScripts scripts = {0};
+    if (described) {
+        const Measured *measured = measure(builder, &block);
+        parts = measured->parts;
+        scripts = measured->scripts;
+    }
+    gboolean exact = described;
     for (gint32 l = 0; l < layers->n_layers; l++) {
         ZpBlockPart part = zp_block_part(layers, l);
         known->activations[l] = ZP_MODEL_NONE;
@@ -234,10 +270,12 @@ build_block(Builder *builder, Known *known)
         if (described && part == ZP_PART_OTHER)
             continue; /* a tower's block module, where the tower's own layer is elsewhere */
         ZpModelActivation activation =
-            described ? activation_of(builder, &block, &parts, layers, l)
+            described ? activation_of(builder, &block, &parts, layers, l, &exact)
                       : zp_closed_activation(traits, &layers->facts[l], l == 0);
         known->activations[l] = add(builder, &activation, layers->first + l);
     }
+    if (exact)
+        state_script(builder, known, &parts, &scripts);
 }
 
 static gboolean
@@ -289,6 +327,8 @@ attach_block(Builder *builder, gint32 first)
         ZpModelLayer *layer = &g_array_index(builder->model->layers, ZpModelLayer, first + l);
         const ZpBlockRecomputed *share = &known->recomputed[l];
         layer->activation = known->activations[l];
+        layer->script = known->script;
+        layer->part = known->parts[l];
         layer->selective_flops_per_token =
             (gint64)((__int128)layer->flops_per_token * share->products / share->of);
         layer->selective_flops_per_pair = share->core ? layer->flops_per_pair : 0;
@@ -349,6 +389,12 @@ count_copies(const ZpModel *model, const GArray *facts)
     return copied;
 }
 
+static void
+clear_measured(gpointer data)
+{
+    zp_model_scripts_clear(&((Measured *)data)->scripts);
+}
+
 void
 zp_architecture_attach_activations(ZpModel *model, const GArray *facts,
                                    const ZpArchitectureTraits *traits)
@@ -356,6 +402,7 @@ zp_architecture_attach_activations(ZpModel *model, const GArray *facts,
     g_autofree gint64 *copied = traits->regime == ZP_REGIME_AMP ? count_copies(model, facts) : NULL;
     g_autoptr(GArray) blocks = g_array_new(FALSE, FALSE, sizeof(Known));
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Measured));
+    g_array_set_clear_func(parts, clear_measured);
     Builder builder = {model, facts, traits, copied, blocks, parts};
     for (gint32 l = 0; l < (gint32)model->layers->len;) {
         if (zp_model_layer(model, l)->block != ZP_MODEL_NONE) {

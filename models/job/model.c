@@ -9,6 +9,20 @@ clear_module(gpointer data)
     g_free(module->calls);
 }
 
+void
+zp_model_scripts_clear(ZpModelScripts *scripts)
+{
+    for (int p = 0; p < ZP_MODEL_POLICIES; p++)
+        for (int alone = 0; alone <= 1; alone++)
+            g_clear_pointer(&scripts->of[p][alone], zp_model_script_unref);
+}
+
+static void
+clear_scripts(gpointer data)
+{
+    zp_model_scripts_clear(data);
+}
+
 ZpModel *
 zp_model_new(const char *name)
 {
@@ -22,6 +36,8 @@ zp_model_new(const char *name)
     g_array_set_clear_func(model->modules, clear_module);
     model->layers = g_array_new(FALSE, TRUE, sizeof(ZpModelLayer));
     model->activations = g_array_new(FALSE, TRUE, sizeof(ZpModelActivation));
+    model->scripts = g_array_new(FALSE, TRUE, sizeof(ZpModelScripts));
+    g_array_set_clear_func(model->scripts, clear_scripts);
     for (gsize i = 0; i < G_N_ELEMENTS(model->head_events); i++)
         model->head_events[i] = g_array_new(FALSE, TRUE, sizeof(ZpModelEvent));
     return model;
@@ -36,6 +52,7 @@ zp_model_free(ZpModel *model)
     g_array_unref(model->modules);
     g_array_unref(model->layers);
     g_array_unref(model->activations);
+    g_array_unref(model->scripts);
     for (gsize i = 0; i < G_N_ELEMENTS(model->head_events); i++)
         g_array_unref(model->head_events[i]);
     g_free(model);

@@ -9,6 +9,7 @@
  * Strings are interned (g_intern_string) or static: never freed. */
 #pragma once
 
+#include "models/job/script.h"
 #include <glib.h>
 
 #define ZP_MODEL_NONE (-1)
@@ -49,14 +50,6 @@ typedef enum {
     ZP_LAYER_HEAD,
     ZP_LAYER_OTHER,
 } ZpLayerKind;
-
-/* Bytes that a micro-batch of b sequences of s tokens takes, as a sum of these times 1, b s, b s^2,
- * s, s^2 and b (labels and logits that are shifted by a token). */
-typedef struct {
-    gint64 constant_bytes;
-    gint64 bytes_per_token, bytes_per_pair, bytes_per_position, bytes_per_position_pair;
-    gint64 bytes_per_sequence;
-} ZpModelBytes;
 
 static inline gint64
 zp_model_bytes_at(const ZpModelBytes *form, gint64 sequences, gint64 tokens)
@@ -146,7 +139,15 @@ typedef struct {
     gint32
         activation; /* what it holds: index into the model's activations (alike layers share one),
                      * or ZP_MODEL_NONE for nothing; the head's bytes are of class logits */
+    gint32 script;  /* the same tensor by tensor, in order, of the layer's block: 1 + index into the
+                     * model's scripts; 0: nobody states it */
+    gint32 part;    /* of that block */
 } ZpModelLayer;
+
+/* By policy, of more sequences and of one, as ZpModelActivation; references. */
+typedef struct {
+    ZpModelScript *of[ZP_MODEL_POLICIES][2];
+} ZpModelScripts;
 
 typedef struct {
     const char *name;
@@ -155,6 +156,7 @@ typedef struct {
     GArray *modules;    /* ZpModelModule, pre-order; may be empty for hand-spelt models */
     GArray *layers;     /* ZpModelLayer, forward order */
     GArray *activations; /* ZpModelActivation, one for each kind of layer */
+    GArray *scripts;     /* ZpModelScripts, one for each kind of block that is stated so */
     /* ZpModelEvent: the storages of which the head's activation tells the sums, for allocators; of
      * one sequence and of more (zp_model_head_events()); empty where nobody stated them. */
     GArray *head_events[2];
@@ -207,6 +209,17 @@ zp_model_module(const ZpModel *model, gint32 index)
 /* Adds what a kind of layer holds, unless the model has an equal entry; returns its index for
  * ZpModelLayer.activation, ZP_MODEL_NONE for an entry that holds nothing. */
 gint32 zp_model_add_activation(ZpModel *model, const ZpModelActivation *activation);
+
+/* The scripts of a layer's block under a policy (ZpCheckpointing), or NULL. */
+static inline const ZpModelScript *
+zp_model_script(const ZpModel *model, const ZpModelLayer *layer, int policy, gint64 sequences)
+{
+    if (layer->script == 0)
+        return NULL;
+    return g_array_index(model->scripts, ZpModelScripts, (guint)layer->script - 1)
+        .of[policy][sequences == 1];
+}
+void zp_model_scripts_clear(ZpModelScripts *scripts);
 
 /* The usual entry: `kept`, of which the selective policy keeps `selective` and the full one
  * `input`, the rest being recomputed; no transients. */

@@ -59,6 +59,8 @@ zp_parallel_cut_stage(ZpModel *model, gint32 pipeline, GError **error)
     other->family = model->family;
     for (gint32 l = last; l < (gint32)model->layers->len; l++)
         g_array_append_val(other->layers, g_array_index(model->layers, ZpModelLayer, (guint)l));
+    for (guint l = 0; l < other->layers->len; l++) /* pipelines play sums */
+        g_array_index(other->layers, ZpModelLayer, l).script = 0;
     g_array_append_vals(other->activations, model->activations->data, model->activations->len);
     other->n_blocks = blocks;
     other->hidden = model->hidden;

@@ -104,7 +104,9 @@ zp_validate_memory_activations(const ZpValidateRecord *row, ZpModel *model, cons
     if (!zp_activation_check(&block, NULL))
         return FALSE;
     ZpActivationLoss loss = describe_loss(row, job);
-    ZpActivationParts parts = zp_activation_parts(&block);
+    ZpModelScripts scripts = {0};
+    ZpActivationParts parts = zp_activation_parts(&block, &scripts);
+    g_array_append_val(model->scripts, scripts);
     ZpModelActivation end = zp_activation_loss_part(&loss);
     gint32 before = ZP_MODEL_NONE;
     int part = 0; /* of the block */
@@ -122,6 +124,8 @@ zp_validate_memory_activations(const ZpValidateRecord *row, ZpModel *model, cons
             continue;
         g_assert(part < parts.n_parts);
         layer->activation = zp_model_add_activation(model, &parts.parts[part]);
+        layer->script = block.compiled ? 0 : (gint32)model->scripts->len; /* eager's order */
+        layer->part = part;
     }
     return TRUE;
 }

@@ -50,8 +50,12 @@ void
 zp_trace_count(ZpTrace *trace, const ZpTraceStorage *storage, gboolean dies)
 {
     gint64 bytes = dies ? -storage->bytes : storage->bytes;
-    if (trace->events && storage->class == ZP_TRACE_ACTIVATION && bytes != 0) {
-        ZpTraceEvent event = {storage->number, (gint16)trace->part, (gint16)trace->pass, bytes};
+    if (trace->events && storage->class != ZP_TRACE_CONSTANT && bytes != 0) {
+        ZpTraceEvent event = {.storage = storage->number,
+                              .part = (gint16)trace->part,
+                              .pass = (gint16)trace->pass,
+                              .class = (gint16)storage->class,
+                              .bytes = bytes};
         g_array_append_val(trace->events, event);
     }
     zp_trace_grow(trace, storage->class, bytes);

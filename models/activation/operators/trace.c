@@ -13,9 +13,18 @@ accumulate_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTenso
         return;
     gboolean same = zp_shape_contiguous(&grads[0]->shape) || !zp_shape_contiguous(shape);
     ZpTraceClass class = node->parameter ? ZP_TRACE_PARAMETER_GRAD : ZP_TRACE_ACTIVATION;
-    g_ptr_array_add(trace->gradients,
-                    same ? zp_tensor_ref(grads[0])
-                         : zp_tensor_new(trace, class, shape, grads[0]->element_bytes));
+    ZpTensor *gradient = same ? zp_tensor_ref(grads[0])
+                              : zp_tensor_new(trace, class, shape, grads[0]->element_bytes);
+    g_ptr_array_add(trace->gradients, gradient);
+    if (!trace->events || !node->parameter)
+        return;
+    ZpTraceEvent event = {.storage = gradient->storage->number,
+                          .part = (gint16)node->part,
+                          .pass = (gint16)trace->pass,
+                          .class = (gint16)gradient->storage->class,
+                          .parameter = (gint16)node->number[0],
+                          .bytes = zp_shape_elements(shape)};
+    g_array_append_val(trace->events, event);
 }
 
 void
@@ -29,6 +38,8 @@ zp_trace_make_leaf(ZpTensor *tensor, gboolean parameter)
     node->first = (ZpTraceOutput){tensor->shape, tensor->element_bytes, NULL};
     node->parameter = parameter;
     node->part = tensor->storage->trace->part;
+    if (parameter)
+        node->number[0] = ++tensor->storage->trace->parameters;
     tensor->node = node;
     tensor->needs_grad = TRUE;
     tensor->parameter = parameter;

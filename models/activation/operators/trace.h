@@ -36,11 +36,13 @@ typedef enum {
     ZP_TRACE_PASSES,
 } ZpTracePass;
 
-/* One storage of activations comes to life or dies. */
+/* One storage comes to life or dies, or has become the gradient of a parameter. */
 typedef struct {
     gint32 storage;
     gint16 part, pass; /* when it happens; part of the program, ZpTracePass */
-    gint64 bytes;      /* negative: dies */
+    gint16 class;      /* ZpTraceClass, none of constants */
+    gint16 parameter;  /* 1 + its number, in the order in which the program makes them; else 0 */
+    gint64 bytes;      /* negative: dies; of a parameter, its elements */
 } ZpTraceEvent;
 
 typedef struct _ZpTrace ZpTrace;
@@ -138,6 +140,7 @@ struct _ZpTrace {
     int part;
     ZpTracePass pass;
     gint32 storages; /* numbered so far */
+    int parameters;  /* made so far by this run of the program */
     GArray *events;  /* ZpTraceEvent, borrowed; NULL: none are recorded */
 };
 
@@ -169,7 +172,7 @@ void zp_trace_init(ZpTrace *trace);
 void zp_trace_clear(ZpTrace *trace); /* drops the gradients of leaves */
 void zp_trace_reset_peak(ZpTrace *trace);
 void zp_trace_grow(ZpTrace *trace, ZpTraceClass class, gint64 bytes); /* negative: frees */
-/* A storage's bytes; recorded, if activations. */
+/* A storage's bytes; recorded, but for constants. */
 void zp_trace_count(ZpTrace *trace, const ZpTraceStorage *storage, gboolean dies);
 /* A leaf that collects a gradient. */
 void zp_trace_make_leaf(ZpTensor *tensor, gboolean parameter);

@@ -29,6 +29,7 @@ zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, Zp
     if (job) {
         zp_layer_bytes_init(&emit->bytes, job);
         zp_fsdp_emit_head_init(emit);
+        zp_fsdp_emit_script_init(emit);
         emit->tokens = job->training.micro_batch * job->training.sequence;
         emit->pairs = emit->tokens * job->training.sequence;
     }
@@ -38,6 +39,7 @@ void
 zp_fsdp_emit_clear(ZpFsdpEmit *emit)
 {
     zp_layer_bytes_clear(&emit->bytes);
+    zp_fsdp_emit_script_clear(emit);
     g_free(emit->kept);
     g_free(emit->head_storages);
     g_free(emit->region_done);
@@ -188,9 +190,15 @@ zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
         return;
     for (gint32 l = step->first_layer; l < step->first_layer + step->n_layers; l++) {
         const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+        if (zp_fsdp_emit_is_scripted(emit, l)) {
+            zp_fsdp_emit_script_pass(emit, l, ZP_MODEL_FORWARD);
+            communicate(emit, layer, ZP_KIND_FORWARD);
+            continue;
+        }
         const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
         gint32 beside = ZP_TAPE_NONE;
         gboolean apart = in_storages(emit, layer);
+        zp_fsdp_emit_script_leave(emit);
         if (apart) {
             zp_fsdp_emit_head_begin(emit, FALSE);
         } else {
@@ -205,22 +213,43 @@ zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
     }
 }
 
+static double
+recomputed_flops(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
+{
+    if (emit->job->training.checkpointing == ZP_CHECKPOINTING_FULL)
+        return forward_flops(emit, layer);
+    return (double)layer->selective_flops_per_token * (double)emit->tokens +
+           (double)layer->selective_flops_per_pair * (double)emit->pairs;
+}
+
+void
+zp_fsdp_emit_kernel(ZpFsdpEmit *emit, gint32 l, ZpKind kind)
+{
+    const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+    double flops =
+        kind == ZP_KIND_RECOMPUTE ? recomputed_flops(emit, layer) : forward_flops(emit, layer);
+    double passes = kind == ZP_KIND_BACKWARD ? zp_model_backward_passes(layer) : 1.0;
+    if (kind != ZP_KIND_RECOMPUTE || flops > 0.0 ||
+        zp_layer_bytes_get(&emit->bytes, l)->recomputed_bytes > 0)
+        launch_layer(emit, kind, layer, flops, passes);
+}
+
 void
 zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step)
 {
     if (emit->job == NULL)
         return;
-    gboolean full = emit->job->training.checkpointing == ZP_CHECKPOINTING_FULL;
     for (gint32 l = step->first_layer; l < step->first_layer + step->n_layers; l++) {
         const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
+        if (zp_fsdp_emit_is_scripted(emit, l)) {
+            zp_fsdp_emit_script_pass(emit, l, ZP_MODEL_RECOMPUTE);
+            communicate(emit, layer, ZP_KIND_RECOMPUTE);
+            continue;
+        }
         const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
         emit->recomputed[l] = make_of_layer(emit, layer, ZP_ROLE_NONE, bytes->recomputed_bytes);
         gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->recompute_bytes);
-        double flops = full ? forward_flops(emit, layer)
-                            : (double)layer->selective_flops_per_token * (double)emit->tokens +
-                                  (double)layer->selective_flops_per_pair * (double)emit->pairs;
-        if (flops > 0.0 || bytes->recomputed_bytes > 0)
-            launch_layer(emit, ZP_KIND_RECOMPUTE, layer, flops, 1.0);
+        zp_fsdp_emit_kernel(emit, l, ZP_KIND_RECOMPUTE);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
         communicate(emit, layer, ZP_KIND_RECOMPUTE);
     }
@@ -233,6 +262,12 @@ backward_layer(ZpFsdpEmit *emit, gint32 l)
     const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
     gint32 beside = ZP_TAPE_NONE;
     gboolean apart = in_storages(emit, layer);
+    if (zp_fsdp_emit_is_scripted(emit, l)) {
+        zp_fsdp_emit_script_backward(emit, l, ZP_FSDP_NONE);
+        communicate(emit, layer, ZP_KIND_BACKWARD);
+        return;
+    }
+    zp_fsdp_emit_script_leave(emit);
     if (apart)
         zp_fsdp_emit_head_begin(emit, TRUE);
     else
@@ -253,6 +288,8 @@ zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
     if (emit->job == NULL)
         return;
     gint32 first = step->first_layer;
+    if (step->n_layers == 0 && step->birth != ZP_FSDP_NONE && zp_fsdp_emit_is_scripted(emit, first))
+        zp_fsdp_emit_script_backward(emit, first, step->birth);
     if (step->n_layers == 0 && !emit->head_done &&
         zp_model_layer(emit->job->model, first)->kind == ZP_LAYER_HEAD) {
         backward_layer(emit, first);
@@ -274,6 +311,10 @@ zp_fsdp_emit_release(ZpFsdpEmit *emit, const ZpFsdpStep *step)
     for (gint32 l = step->first_layer + step->n_layers - 1; l >= step->first_layer; l--) {
         if (in_storages(emit, zp_model_layer(emit->job->model, l)))
             zp_fsdp_emit_head_release(emit);
+        if (zp_fsdp_emit_is_scripted(emit, l))
+            zp_fsdp_emit_script_release(emit, l);
+        else
+            zp_fsdp_emit_script_leave(emit);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->recomputed[l]);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &emit->kept[l]);
     }
@@ -284,4 +325,5 @@ zp_fsdp_emit_begin_backward(ZpFsdpEmit *emit)
 {
     for (guint r = 0; r < emit->plan->regions->len; r++)
         emit->region_done[r] = FALSE;
+    zp_fsdp_emit_script_begin_backward(emit);
 }

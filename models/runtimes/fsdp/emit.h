@@ -13,6 +13,8 @@ enum { ZP_FSDP_GROUP_SHARD, ZP_FSDP_GROUP_REPLICATE, ZP_FSDP_GROUP_POST_FORWARD 
 /* The stream of the computation is number 0 in every tape of these runtimes. */
 enum { ZP_FSDP_STREAM_DEFAULT };
 
+typedef struct _ZpFsdpScripts ZpFsdpScripts;
+
 typedef struct {
     const ZpFsdpPlan *plan;
     const ZpJob *job; /* NULL: nothing takes time and there are no activations */
@@ -27,7 +29,8 @@ typedef struct {
     gboolean *region_done;   /* by region: recomputed in this backward */
     gint32 n_head_storages;  /* of ZpModel.head_events; 0: the head's bytes are a buffer each */
     gint32 *head_storages;
-    gboolean head_done; /* a head's backward ran, its layer's step is still to come */
+    ZpFsdpScripts *scripts; /* NULL without a job */
+    gboolean head_done;     /* a head's backward ran, its layer's step is still to come */
 } ZpFsdpEmit;
 
 /* Declares links, groups and units, takes scratch memory. */
@@ -109,3 +112,19 @@ void zp_fsdp_emit_head_init(ZpFsdpEmit *emit);
 void zp_fsdp_emit_head_begin(ZpFsdpEmit *emit, gboolean backward);
 void zp_fsdp_emit_head_end(ZpFsdpEmit *emit, gboolean backward);
 void zp_fsdp_emit_head_release(ZpFsdpEmit *emit);
+/* A layer's kernels in a pass. */
+void zp_fsdp_emit_kernel(ZpFsdpEmit *emit, gint32 layer, ZpKind kind);
+
+/* --- and blocks that are (emit_script.c) --- */
+void zp_fsdp_emit_script_init(ZpFsdpEmit *emit);
+void zp_fsdp_emit_script_clear(ZpFsdpEmit *emit);
+gboolean zp_fsdp_emit_is_scripted(const ZpFsdpEmit *emit, gint32 layer);
+/* Forward or recomputation of a layer. */
+void zp_fsdp_emit_script_pass(ZpFsdpEmit *emit, gint32 layer, ZpModelPass pass);
+/* Its backward up to an event, or (ZP_FSDP_NONE) to its end. */
+void zp_fsdp_emit_script_backward(ZpFsdpEmit *emit, gint32 layer, gint32 until);
+void zp_fsdp_emit_script_release(ZpFsdpEmit *emit, gint32 layer);
+/* What copies of parameters the forward has cached die. */
+void zp_fsdp_emit_script_begin_backward(ZpFsdpEmit *emit);
+/* A layer that is not known so follows: it counts the stream that it gets as its own. */
+void zp_fsdp_emit_script_leave(ZpFsdpEmit *emit);

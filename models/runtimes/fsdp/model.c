@@ -1,6 +1,7 @@
 #include "models/runtimes/fsdp/model.h"
 
 #include "models/runtimes/fsdp/own_units_internal.h"
+#include "models/runtimes/fsdp/script_order_internal.h"
 #include "models/runtimes/fsdp/settings_internal.h"
 
 typedef struct {
@@ -158,7 +159,8 @@ push_mark(Builder *builder, ZpFsdpStepKind kind, gint32 unit)
 
 /* One module's parameters: in backward their gradients appear together. */
 static void
-push_uses(Builder *builder, gint32 layer, gint32 own, const gint32 *parameters, gint32 n)
+push_uses(Builder *builder, gint32 layer, gint32 own, gint32 birth, const gint32 *parameters,
+          gint32 n)
 {
     ZpFsdpPlan *plan = builder->plan;
     if (own != ZP_FSDP_NONE)
@@ -170,6 +172,7 @@ push_uses(Builder *builder, gint32 layer, gint32 own, const gint32 *parameters, 
         .n_uses = n,
         .first_layer = layer,
         .region = ZP_FSDP_NONE,
+        .birth = birth,
     };
     g_array_append_vals(plan->uses, parameters, (guint)n);
     push_step(builder, step);
@@ -189,7 +192,14 @@ push_layer(Builder *builder, gint32 layer, GArray *uses, GArray *modules)
                            .first_layer = layer,
                            .n_layers = 1,
                            .region = ZP_FSDP_NONE,
+                           .birth = ZP_FSDP_NONE,
                        });
+    const ZpModelLayer *described = zp_model_layer(builder->job->model, layer);
+    const ZpTraining *training = &builder->job->training;
+    const ZpModelScript *script = zp_model_script(
+        builder->job->model, described, (int)training->checkpointing, training->micro_batch);
+    g_autoptr(GArray) births =
+        script ? zp_fsdp_script_order(script, described->part, builder->plan, uses, modules) : NULL;
     for (guint i = 0; i < uses->len;) {
         guint end = i + 1;
         gint32 module = g_array_index(modules, gint32, i);
@@ -197,6 +207,7 @@ push_layer(Builder *builder, gint32 layer, GArray *uses, GArray *modules)
                g_array_index(modules, gint32, end) == module)
             end++;
         push_uses(builder, layer, zp_fsdp_own_unit(builder->own, module),
+                  births ? g_array_index(births, gint32, i) : ZP_FSDP_NONE,
                   &g_array_index(uses, gint32, i), (gint32)(end - i));
         i = end;
     }

@@ -43,6 +43,8 @@ typedef struct {
     gint32 first_use, n_uses; /* CALL: in ZpFsdpPlan.uses, in the order their gradients appear */
     gint32 first_layer, n_layers; /* CALL: layers of the model it computes */
     gint32 region;                /* checkpointed region it belongs to, or ZP_FSDP_NONE */
+    gint32 birth; /* CALL with uses: event of the layer's script before which their gradients are
+                   * made; ZP_FSDP_NONE: no script */
 } ZpFsdpStep;
 
 /* Steps that are computed again in backward, just before the first of them is needed. */

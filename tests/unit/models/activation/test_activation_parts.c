@@ -130,7 +130,7 @@ test_random_blocks(void)
     g_autoptr(GRand) rand = g_rand_new_with_seed(20);
     for (int i = 0; i < BLOCKS; i++) {
         ZpActivationBlock block = random_block(rand);
-        ZpActivationParts parts = zp_activation_parts(&block);
+        ZpActivationParts parts = zp_activation_parts(&block, NULL);
         g_assert_cmpint(parts.n_parts, ==, block.family == ZP_BLOCK_T5_DECODER ? 3 : 2);
         check_slots(rand, &block, &parts);
     }
@@ -150,7 +150,7 @@ test_shares(void)
         block.sequence_parallel = !experts;
         block.heads *= 2;
         block.kv_heads *= 2;
-        ZpActivationParts parts = zp_activation_parts(&block);
+        ZpActivationParts parts = zp_activation_parts(&block, NULL);
         block.batch = 1 + pick(rand, 3);
         block.tokens = 32 * (1 + pick(rand, 9));
         check_block(&block, &parts, 1, block.batch * block.tokens * 2 * parts.n_parts);
@@ -178,7 +178,7 @@ test_parts_by_hand(void)
                                .kv_heads = 2,
                                .head_size = 32,
                                .ffn = f};
-    ZpActivationParts parts = zp_activation_parts(&block);
+    ZpActivationParts parts = zp_activation_parts(&block, NULL);
     gint64 norm = (4 + 2 + 2) * h + 4;
     gint64 attention = norm + 2 * q + 4 * kv + 2 * q + 4 * heads, mlp = norm + 8 * f;
     const ZpModelPolicyBytes *first = parts.parts[0].policies, *second = parts.parts[1].policies;

@@ -145,7 +145,7 @@ test_replay(void)
                     .expert_count = 4,
                     .chosen_experts = 2,
                 };
-                ZpActivationParts parts = zp_activation_parts(&block);
+                ZpActivationParts parts = zp_activation_parts(&block, NULL);
                 check(&block, &parts);
             }
 }
