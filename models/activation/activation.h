@@ -230,6 +230,9 @@ guint zp_activation_script_end(const ZpActivationScript *script, ZpActivationPas
  * gradient of that is what is left. */
 void zp_activation_loss_events(const ZpActivationLoss *loss, gboolean one_sequence, GArray *events);
 
+/* Do two descriptions say the same? */
+gboolean zp_activation_equal(const ZpActivationBlock *a, const ZpActivationBlock *b);
+
 typedef enum { ZP_ACTIVATION_ERROR_SIZE } ZpActivationError;
 #define ZP_ACTIVATION_ERROR (zp_activation_error_quark())
 GQuark zp_activation_error_quark(void);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "reports/pictures/plot.h"
-#include "reports/store/store_internal.h"
+#include "reports/store/sql.h"
 
 /* Each appends variables and data blocks for its template. */
 gboolean zp_plot_memory(ZpStore *store, const ZpPlotRequest *request, GString *script,

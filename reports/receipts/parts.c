@@ -1,4 +1,4 @@
-#include "reports/receipts/receipt_internal.h"
+#include "reports/receipts/json.h"
 
 #include "reports/text/words.h"
 

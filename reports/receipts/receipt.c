@@ -1,7 +1,7 @@
 #include "reports/receipts/receipt.h"
 
 #include "models/step/prices.h"
-#include "reports/receipts/receipt_internal.h"
+#include "reports/receipts/json.h"
 #include "reports/text/event.h"
 #include "reports/text/words.h"
 

@@ -70,3 +70,8 @@ char *zp_receipt_run_json(const ZpReportRun *run, const ZpRecorder *trace);
 char *zp_receipt_ledger_json(const ZpReportRun *run);
 char *zp_receipt_ledger_csv(const ZpReportRun *run);
 char *zp_receipt_validation_json(const ZpValidation *validation);
+/* "zeropeak-sweep/1": schema, zeropeak, name, source, axes [key], points [{values [text], step_ps,
+ * exposed_ps, tokens_per_rank, peak_bytes, persistent_bytes, fits, front, knee} or {values,
+ * error}]. */
+char *zp_receipt_sweep_json(const ZpReportSweep *sweep, const ZpReportPoint *points,
+                            gsize n_points);

@@ -1,7 +1,7 @@
 #include <math.h>
 
+#include "reports/receipts/json.h"
 #include "reports/receipts/receipt.h"
-#include "reports/receipts/receipt_internal.h"
 
 static void
 known(JsonBuilder *json, const char *key, double value, gboolean is_known)

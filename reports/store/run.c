@@ -1,5 +1,5 @@
 #include "models/step/prices.h"
-#include "reports/store/store_internal.h"
+#include "reports/store/sql.h"
 #include "reports/text/event.h"
 #include "reports/text/words.h"
 

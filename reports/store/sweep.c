@@ -1,4 +1,4 @@
-#include "reports/store/store_internal.h"
+#include "reports/store/sql.h"
 
 /* Small enough that a crash loses little, large enough that syncing the disk costs nothing. */
 #define POINTS_PER_TRANSACTION 1000

@@ -1,4 +1,4 @@
-#include "reports/store/store_internal.h"
+#include "reports/store/sql.h"
 
 #include "reports/text/words.h"
 

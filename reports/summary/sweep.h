@@ -9,9 +9,3 @@
  * points are counted, with the first reason. */
 void zp_summary_sweep(const ZpReportSweep *sweep, const ZpReportPoint *points, gsize n_points,
                       int top, gboolean color, GString *out);
-
-/* "zeropeak-sweep/1": schema, zeropeak, name, source, axes [key], points [{values [text], step_ps,
- * exposed_ps, tokens_per_rank, peak_bytes, persistent_bytes, fits, front, knee} or {values,
- * error}]. */
-char *zp_summary_sweep_json(const ZpReportSweep *sweep, const ZpReportPoint *points,
-                            gsize n_points);

@@ -1,28 +1,12 @@
-#include "fsdp_case.h"
+#include "fsdp_case_reader.h"
 
 #include <string.h>
 
 #include "fsdp_json.h"
 #include "fsdp_policy.h"
 
-/* One computation in forward order: which parameters it uses and where it is in the module tree. */
-typedef struct {
-    const char *module;
-    JsonArray *params;
-} Operation;
-
-typedef struct {
-    FsdpCase *fsdp_case;
-    ZpFsdpPlan *plan;
-    JsonArray *units, *order;
-    GHashTable *parameters; /* name -> index + 1 */
-    GArray *operations;     /* Operation: one forward */
-    GArray *first, *last;   /* gint32 by unit: operations, or -1 */
-    GArray *rank_in_unit;   /* gint32 by parameter: place in the unit's grad_order */
-} Reader;
-
 static void
-add_shared_names(Reader *reader, JsonObject *unit)
+add_shared_names(FsdpCaseReader *reader, JsonObject *unit)
 {
     if (!json_object_has_member(unit, "shared_parameters"))
         return;
@@ -39,7 +23,7 @@ add_shared_names(Reader *reader, JsonObject *unit)
 }
 
 static void
-read_parameter(Reader *reader, JsonObject *object, gint32 unit)
+read_parameter(FsdpCaseReader *reader, JsonObject *object, gint32 unit)
 {
     JsonArray *shape = fsdp_json_list(object, "shape");
     ZpFsdpParameter parameter = {
@@ -73,7 +57,7 @@ reshard_of(JsonObject *unit, gint32 shard)
 }
 
 static void
-read_units(Reader *reader)
+read_units(FsdpCaseReader *reader)
 {
     ZpFsdpPlan *plan = reader->plan;
     for (guint u = 0; u < fsdp_json_length(reader->units); u++) {
@@ -139,7 +123,7 @@ module_of(JsonObject *unit)
 }
 
 static JsonArray *
-checkpointed(Reader *reader, const char *key)
+checkpointed(FsdpCaseReader *reader, const char *key)
 {
     JsonObject *root = reader->fsdp_case->root;
     if (!json_object_has_member(root, "activation_checkpointing"))
@@ -150,7 +134,7 @@ checkpointed(Reader *reader, const char *key)
 /* The file lists the computations of all micro-batches and, with checkpointing, those done again
  * in backward: a checkpointed module that comes back starts the recomputation. */
 static void
-read_operations(Reader *reader, gint64 micro_batches)
+read_operations(FsdpCaseReader *reader, gint64 micro_batches)
 {
     JsonArray *inside = checkpointed(reader, "inside_units");
     JsonArray *outside = checkpointed(reader, "outside_units");
@@ -158,8 +142,8 @@ read_operations(Reader *reader, gint64 micro_batches)
     guint n = fsdp_json_length(reader->order) / (guint)micro_batches;
     for (guint i = 0; i < n; i++) {
         JsonObject *object = json_array_get_object_element(reader->order, i);
-        Operation operation = {.module = fsdp_json_interned(object, "module"),
-                               .params = fsdp_json_list(object, "params")};
+        FsdpCaseOperation operation = {.module = fsdp_json_interned(object, "module"),
+                                       .params = fsdp_json_list(object, "params")};
         gboolean again = !g_hash_table_add(seen, (gpointer)operation.module);
         if (again && (is_in_any(operation.module, inside) || is_in_any(operation.module, outside)))
             return;
@@ -168,13 +152,14 @@ read_operations(Reader *reader, gint64 micro_batches)
 }
 
 static void
-find_spans(Reader *reader)
+find_spans(FsdpCaseReader *reader)
 {
     for (guint u = 0; u < reader->plan->units->len; u++) {
         JsonObject *object = json_array_get_object_element(reader->units, u);
         gint32 first = -1, last = -1;
         for (guint i = 0; i < reader->operations->len; i++) {
-            const Operation *operation = &g_array_index(reader->operations, Operation, i);
+            const FsdpCaseOperation *operation =
+                &g_array_index(reader->operations, FsdpCaseOperation, i);
             if (!is_in_unit(operation->module, object))
                 continue;
             last = (gint32)i;
@@ -193,7 +178,7 @@ find_spans(Reader *reader)
 }
 
 static void
-push_step(Reader *reader, ZpFsdpStepKind kind, gint32 unit)
+push_step(FsdpCaseReader *reader, ZpFsdpStepKind kind, gint32 unit)
 {
     ZpFsdpStep step = {.kind = (guint8)kind, .unit = unit, .region = ZP_FSDP_NONE};
     g_array_append_val(reader->plan->steps, step);
@@ -202,7 +187,7 @@ push_step(Reader *reader, ZpFsdpStepKind kind, gint32 unit)
 /* Does unit `a` enclose unit `b` (both over the same operations at one end)?  The file lists units
  * in the order in which they are entered. */
 static gboolean
-encloses(const Reader *reader, gint32 a, gint32 b)
+encloses(const FsdpCaseReader *reader, gint32 a, gint32 b)
 {
     gint32 span_a =
         g_array_index(reader->last, gint32, a) - g_array_index(reader->first, gint32, a);
@@ -213,7 +198,7 @@ encloses(const Reader *reader, gint32 a, gint32 b)
 
 /* Units entered (or left) at an operation, outermost first. */
 static void
-units_at(const Reader *reader, GArray *where, gint32 operation, GArray *found)
+units_at(const FsdpCaseReader *reader, GArray *where, gint32 operation, GArray *found)
 {
     g_array_set_size(found, 0);
     for (gint32 u = 0; u < (gint32)where->len; u++) {
@@ -227,7 +212,7 @@ units_at(const Reader *reader, GArray *where, gint32 operation, GArray *found)
 }
 
 static void
-push_call(Reader *reader, const Operation *operation)
+push_call(FsdpCaseReader *reader, const FsdpCaseOperation *operation)
 {
     ZpFsdpPlan *plan = reader->plan;
     ZpFsdpStep step = {
@@ -258,14 +243,14 @@ push_call(Reader *reader, const Operation *operation)
 }
 
 static void
-write_steps(Reader *reader)
+write_steps(FsdpCaseReader *reader)
 {
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(gint32));
     for (gint32 i = 0; i < (gint32)reader->operations->len; i++) {
         units_at(reader, reader->first, i, found);
         for (guint k = 0; k < found->len; k++)
             push_step(reader, ZP_FSDP_ENTER, g_array_index(found, gint32, k));
-        push_call(reader, &g_array_index(reader->operations, Operation, (guint)i));
+        push_call(reader, &g_array_index(reader->operations, FsdpCaseOperation, (guint)i));
         units_at(reader, reader->last, i, found);
         for (guint k = found->len; k > 0; k--)
             push_step(reader, ZP_FSDP_LEAVE, g_array_index(found, gint32, k - 1));
@@ -275,7 +260,7 @@ write_steps(Reader *reader)
 /* A checkpointed module covers its calls and the units inside it; its own unit as well when the
  * checkpoint wraps the unit. */
 static void
-add_region(Reader *reader, const char *module, gboolean with_unit)
+add_region(FsdpCaseReader *reader, const char *module, gboolean with_unit)
 {
     ZpFsdpPlan *plan = reader->plan;
     ZpFsdpRegion region = {.first_step = -1};
@@ -286,7 +271,8 @@ add_region(Reader *reader, const char *module, gboolean with_unit)
         if (step->kind == ZP_FSDP_CALL) {
             operation++;
             covered = is_inside(
-                g_array_index(reader->operations, Operation, (guint)operation).module, module);
+                g_array_index(reader->operations, FsdpCaseOperation, (guint)operation).module,
+                module);
         } else {
             JsonObject *unit = json_array_get_object_element(reader->units, (guint)step->unit);
             const char *own = module_of(unit);
@@ -306,7 +292,7 @@ add_region(Reader *reader, const char *module, gboolean with_unit)
 }
 
 static void
-add_regions(Reader *reader)
+add_regions(FsdpCaseReader *reader)
 {
     JsonArray *inside = checkpointed(reader, "inside_units");
     JsonArray *outside = checkpointed(reader, "outside_units");
@@ -317,99 +303,7 @@ add_regions(Reader *reader)
 }
 
 static void
-list_parameter(Reader *reader, const char *name)
-{
-    gint32 index =
-        GPOINTER_TO_INT(g_hash_table_lookup(reader->parameters, g_intern_string(name))) - 1;
-    if (index >= 0)
-        g_array_append_val(reader->plan->optimizer_order, index);
-}
-
-/* model.parameters() where the case does not list them: by module in the order of first use, which
- * is that of registration. */
-static void
-order_by_use(Reader *reader)
-{
-    ZpFsdpPlan *plan = reader->plan;
-    g_autofree gboolean *listed = g_new0(gboolean, plan->parameters->len + 1);
-    gint32 operation = -1;
-    for (guint s = 0; s < plan->steps->len; s++) {
-        const ZpFsdpStep *step = zp_fsdp_plan_step(plan, (gint32)s);
-        if (step->kind != ZP_FSDP_CALL)
-            continue;
-        operation++;
-        const ZpFsdpUnit *unit =
-            step->unit == ZP_FSDP_NONE ? NULL : zp_fsdp_plan_unit(plan, step->unit);
-        for (gint32 p = 0; unit && p < unit->n_parameters; p++) {
-            gint32 index = unit->first_parameter + p;
-            gboolean used = FALSE;
-            for (gint32 i = 0; i < step->n_uses; i++)
-                used |= zp_fsdp_plan_use(plan, step->first_use + i) == index;
-            if (used && !listed[index])
-                g_array_append_val(plan->optimizer_order, index);
-            listed[index] |= used;
-        }
-    }
-}
-
-static void
-order_parameters(Reader *reader)
-{
-    ZpFsdpPlan *plan = reader->plan;
-    JsonArray *order = fsdp_json_list(reader->fsdp_case->root, "parameter_order");
-    for (guint i = 0; i < fsdp_json_length(order); i++)
-        list_parameter(reader, json_array_get_string_element(order, i));
-    if (fsdp_json_length(order) == 0)
-        order_by_use(reader);
-    for (gint32 u = 0; u < (gint32)plan->units->len; u++) {
-        if (zp_fsdp_plan_unit(plan, u)->root)
-            g_array_prepend_val(plan->state_order, u);
-        else
-            g_array_append_val(plan->state_order, u);
-    }
-}
-
-static gint32
-unit_named(Reader *reader, const char *name)
-{
-    for (guint u = 0; u < reader->plan->units->len; u++) {
-        JsonArray *modules =
-            fsdp_json_list(json_array_get_object_element(reader->units, u), "modules");
-        if (strcmp(zp_fsdp_plan_unit(reader->plan, (gint32)u)->name, name) == 0)
-            return (gint32)u;
-        for (guint m = 0; m < fsdp_json_length(modules); m++) {
-            if (strcmp(json_array_get_string_element(modules, m), name) == 0)
-                return (gint32)u;
-        }
-    }
-    return ZP_FSDP_NONE;
-}
-
-static void
-read_prefetch(Reader *reader, JsonObject *policy, const char *key, gboolean forward)
-{
-    if (!json_object_has_member(policy, key))
-        return;
-    JsonObject *lists = json_object_get_object_member(policy, key);
-    for (guint u = 0; u < reader->plan->units->len; u++) {
-        ZpFsdpUnit *unit = &g_array_index(reader->plan->units, ZpFsdpUnit, u);
-        JsonArray *targets = fsdp_json_list(lists, unit->name);
-        gint32 first = (gint32)reader->plan->prefetch->len;
-        for (guint i = 0; i < fsdp_json_length(targets); i++) {
-            gint32 target = unit_named(reader, json_array_get_string_element(targets, i));
-            if (target != ZP_FSDP_NONE)
-                g_array_append_val(reader->plan->prefetch, target);
-        }
-        gint32 n = (gint32)reader->plan->prefetch->len - first;
-        if (forward)
-            unit->first_forward_prefetch = first, unit->n_forward_prefetch = n;
-        else
-            unit->first_backward_prefetch = first, unit->n_backward_prefetch = n;
-    }
-}
-
-static void
-read_plan(Reader *reader)
+read_plan(FsdpCaseReader *reader)
 {
     JsonObject *root = reader->fsdp_case->root;
     JsonObject *policy = json_object_get_object_member(root, "policy");
@@ -423,9 +317,9 @@ read_plan(Reader *reader)
     find_spans(reader);
     write_steps(reader);
     add_regions(reader);
-    order_parameters(reader);
-    read_prefetch(reader, policy, "forward_prefetch_lists", TRUE);
-    read_prefetch(reader, policy, "backward_prefetch_lists", FALSE);
+    fsdp_case_order_parameters(reader);
+    fsdp_case_read_prefetch(reader, policy, "forward_prefetch_lists", TRUE);
+    fsdp_case_read_prefetch(reader, policy, "backward_prefetch_lists", FALSE);
     zp_fsdp_plan_finish(plan);
 }
 
@@ -440,13 +334,13 @@ fsdp_case_read(const char *path, GError **error)
     fsdp_case->id = fsdp_json_interned(fsdp_case->root, "id");
     fsdp_case->runtime = fsdp_json_interned(fsdp_case->root, "runtime");
     fsdp_case->plan = zp_fsdp_plan_new();
-    Reader reader = {
+    FsdpCaseReader reader = {
         .fsdp_case = fsdp_case,
         .plan = fsdp_case->plan,
         .units = fsdp_json_list(fsdp_case->root, "units"),
         .order = fsdp_json_list(fsdp_case->root, "compute_order"),
         .parameters = g_hash_table_new(NULL, NULL),
-        .operations = g_array_new(FALSE, FALSE, sizeof(Operation)),
+        .operations = g_array_new(FALSE, FALSE, sizeof(FsdpCaseOperation)),
         .first = g_array_new(FALSE, FALSE, sizeof(gint32)),
         .last = g_array_new(FALSE, FALSE, sizeof(gint32)),
         .rank_in_unit = g_array_new(FALSE, FALSE, sizeof(gint32)),

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "reports/store/sql.h"
 #include "reports/store/store.h"
-#include "reports/store/store_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

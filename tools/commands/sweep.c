@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "reports/receipts/receipt.h"
 #include "reports/store/store.h"
 #include "reports/summary/sweep.h"
 #include "scenarios/sweeps/sweep.h"
@@ -119,7 +120,7 @@ print_sweep(const ZpCommandOptions *options, const Finished *finished)
 {
     g_autofree char *text = NULL;
     if (options->json) {
-        text = zp_summary_sweep_json(&finished->sweep, finished->points, finished->n_points);
+        text = zp_receipt_sweep_json(&finished->sweep, finished->points, finished->n_points);
     } else {
         g_autoptr(GString) out = g_string_new(NULL);
         gboolean color = !options->no_color && isatty(STDOUT_FILENO) == 1;

@@ -58,27 +58,11 @@ zp_fsdp_emit_make_host(ZpFsdpEmit *emit, ZpClass class_id, ZpRole role, gint64 b
     return buffer;
 }
 
-static gint32
-add_kernel(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops, const char *rule)
-{
-    ZpTapeWork work = {
-        .solo_ps = duration_ps,
-        .flops = flops,
-        .kind = (gint16)kind,
-        .link = ZP_TAPE_NONE,
-        .group = ZP_TAPE_NONE,
-        .category = ZP_TAPE_COMPUTE,
-        .rule = zp_fsdp_emit_rule(emit, rule),
-        .label = ZP_TAPE_NONE,
-    };
-    return zp_tape_add_work(emit->tape, &work);
-}
-
 gint32
 zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes)
 {
     ZpTime duration = emit->job ? zp_cost_kernel(&emit->job->device, 0.0, (double)moved_bytes) : 0;
-    return add_kernel(emit, ZP_KIND_MEMORY, duration, 0.0, ZP_COST_ROOFLINE);
+    return zp_fsdp_emit_kernel_work(emit, ZP_KIND_MEMORY, duration, 0.0, ZP_COST_ROOFLINE);
 }
 
 gint32
@@ -136,34 +120,6 @@ zp_fsdp_emit_wait_stream(ZpFsdpEmit *emit, int stream, int other)
     zp_tape_wait(emit->tape, (guint8)stream, event);
 }
 
-static double
-forward_flops(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
-{
-    return (double)layer->flops_per_token * (double)emit->tokens +
-           (double)layer->flops_per_pair * (double)emit->pairs;
-}
-
-/* `passes` forward-equivalents of a layer: 1 forward, 2 backward. */
-static void
-launch_layer(ZpFsdpEmit *emit, ZpKind kind, const ZpModelLayer *layer, double flops, double passes)
-{
-    const char *rule = zp_cost_layer_rule(emit->job);
-    if (emit->job->device.calibration != NULL) {
-        ZpTime priced = zp_cost_layer(emit->job, layer, kind);
-        zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT,
-                       add_kernel(emit, kind, priced, passes * flops, rule));
-        return;
-    }
-    int bytes = zp_fsdp_plan_compute_bytes(emit->plan);
-    double weights = (double)((layer->elements + layer->tied_elements) * bytes);
-    double traffic = (double)layer->traffic_bytes_per_token * (double)emit->tokens + weights;
-    if (layer->kind == ZP_LAYER_EMBEDDING)
-        traffic -= weights; /* a look-up touches the rows of its tokens alone */
-    ZpTime duration = zp_cost_kernel(&emit->job->device, passes * flops, passes * traffic);
-    gint32 work = add_kernel(emit, kind, duration, passes * flops, rule);
-    zp_tape_launch(emit->tape, ZP_FSDP_STREAM_DEFAULT, work);
-}
-
 static void
 communicate(ZpFsdpEmit *emit, const ZpModelLayer *layer, ZpKind pass)
 {
@@ -205,33 +161,12 @@ zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
             emit->kept[l] = make_of_layer(emit, layer, ZP_ROLE_NONE, bytes->kept_bytes);
             beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->forward_bytes);
         }
-        launch_layer(emit, ZP_KIND_FORWARD, layer, forward_flops(emit, layer), 1.0);
+        zp_fsdp_emit_kernel(emit, l, ZP_KIND_FORWARD);
         if (apart)
             zp_fsdp_emit_head_end(emit, FALSE);
         zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
         communicate(emit, layer, ZP_KIND_FORWARD);
     }
-}
-
-static double
-recomputed_flops(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
-{
-    if (emit->job->training.checkpointing == ZP_CHECKPOINTING_FULL)
-        return forward_flops(emit, layer);
-    return (double)layer->selective_flops_per_token * (double)emit->tokens +
-           (double)layer->selective_flops_per_pair * (double)emit->pairs;
-}
-
-void
-zp_fsdp_emit_kernel(ZpFsdpEmit *emit, gint32 l, ZpKind kind)
-{
-    const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
-    double flops =
-        kind == ZP_KIND_RECOMPUTE ? recomputed_flops(emit, layer) : forward_flops(emit, layer);
-    double passes = kind == ZP_KIND_BACKWARD ? zp_model_backward_passes(layer) : 1.0;
-    if (kind != ZP_KIND_RECOMPUTE || flops > 0.0 ||
-        zp_layer_bytes_get(&emit->bytes, l)->recomputed_bytes > 0)
-        launch_layer(emit, kind, layer, flops, passes);
 }
 
 void
@@ -272,8 +207,7 @@ backward_layer(ZpFsdpEmit *emit, gint32 l)
         zp_fsdp_emit_head_begin(emit, TRUE);
     else
         beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
-    launch_layer(emit, ZP_KIND_BACKWARD, layer, forward_flops(emit, layer),
-                 zp_model_backward_passes(layer));
+    zp_fsdp_emit_kernel(emit, l, ZP_KIND_BACKWARD);
     if (apart)
         zp_fsdp_emit_head_end(emit, TRUE);
     zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);

@@ -112,7 +112,9 @@ void zp_fsdp_emit_head_init(ZpFsdpEmit *emit);
 void zp_fsdp_emit_head_begin(ZpFsdpEmit *emit, gboolean backward);
 void zp_fsdp_emit_head_end(ZpFsdpEmit *emit, gboolean backward);
 void zp_fsdp_emit_head_release(ZpFsdpEmit *emit);
-/* A layer's kernels in a pass. */
+/* --- for all of them: kernels as works, and a layer's in a pass (emit_kernel.c) --- */
+gint32 zp_fsdp_emit_kernel_work(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops,
+                                const char *rule);
 void zp_fsdp_emit_kernel(ZpFsdpEmit *emit, gint32 layer, ZpKind kind);
 
 /* --- and blocks that are (emit_script.c) --- */

@@ -330,33 +330,6 @@ mark_inputs(Builder *builder)
     }
 }
 
-/* Each unit but the root lists the next `n` (or, backward, the previous `n`) units. */
-static void
-add_prefetch(Builder *builder, gint32 n, gboolean forward)
-{
-    ZpFsdpPlan *plan = builder->plan;
-    if (n <= 0)
-        return;
-    for (gint32 u = 0; u < builder->units->n_units; u++) {
-        ZpFsdpUnit *unit = &g_array_index(plan->units, ZpFsdpUnit, (guint)u);
-        gint32 first = (gint32)plan->prefetch->len;
-        for (gint32 k = 1; k <= n && !unit->root; k++) {
-            gint32 target = forward ? u + k : u - k;
-            if (target >= 0 && target < builder->units->n_units &&
-                !zp_fsdp_plan_unit(plan, target)->root)
-                g_array_append_val(plan->prefetch, target);
-        }
-        gint32 found = (gint32)plan->prefetch->len - first;
-        if (forward) {
-            unit->first_forward_prefetch = first;
-            unit->n_forward_prefetch = found;
-        } else {
-            unit->first_backward_prefetch = first;
-            unit->n_backward_prefetch = found;
-        }
-    }
-}
-
 /* named_modules(): a unit, then those inside it. */
 static void
 order_states(Builder *builder)
@@ -394,16 +367,16 @@ zp_fsdp_model_plan(const ZpJob *job, const ZpUnits *units, GError **error)
     add_regions(&builder);
     mark_inputs(&builder);
     const ZpZero *zero = &job->zero;
-    add_prefetch(&builder,
-                 settings->forward_prefetch   ? settings->forward_prefetch
-                 : zero->prefetch_forward > 1 ? zero->prefetch_forward
-                                              : 0,
-                 TRUE);
-    add_prefetch(&builder,
-                 settings->backward_prefetch   ? settings->backward_prefetch
-                 : zero->prefetch_backward > 1 ? zero->prefetch_backward
-                                               : 0,
-                 FALSE);
+    zp_fsdp_plan_add_prefetch(plan, units->n_units,
+                              settings->forward_prefetch   ? settings->forward_prefetch
+                              : zero->prefetch_forward > 1 ? zero->prefetch_forward
+                                                           : 0,
+                              TRUE);
+    zp_fsdp_plan_add_prefetch(plan, units->n_units,
+                              settings->backward_prefetch   ? settings->backward_prefetch
+                              : zero->prefetch_backward > 1 ? zero->prefetch_backward
+                                                            : 0,
+                              FALSE);
     order_states(&builder);
     zp_fsdp_plan_finish(plan);
     return plan;

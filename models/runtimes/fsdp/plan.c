@@ -77,3 +77,27 @@ zp_fsdp_plan_finish(ZpFsdpPlan *plan)
     if (plan->param_bytes == plan->stored_bytes)
         plan->param_bytes = 0;
 }
+
+void
+zp_fsdp_plan_add_prefetch(ZpFsdpPlan *plan, gint32 n_units, gint32 n, gboolean forward)
+{
+    if (n <= 0)
+        return;
+    for (gint32 u = 0; u < n_units; u++) {
+        ZpFsdpUnit *unit = &g_array_index(plan->units, ZpFsdpUnit, (guint)u);
+        gint32 first = (gint32)plan->prefetch->len;
+        for (gint32 k = 1; k <= n && !unit->root; k++) {
+            gint32 target = forward ? u + k : u - k;
+            if (target >= 0 && target < n_units && !zp_fsdp_plan_unit(plan, target)->root)
+                g_array_append_val(plan->prefetch, target);
+        }
+        gint32 found = (gint32)plan->prefetch->len - first;
+        if (forward) {
+            unit->first_forward_prefetch = first;
+            unit->n_forward_prefetch = found;
+        } else {
+            unit->first_backward_prefetch = first;
+            unit->n_backward_prefetch = found;
+        }
+    }
+}

@@ -135,3 +135,6 @@ zp_fsdp_plan_reduce_bytes(const ZpFsdpPlan *plan)
 {
     return plan->reduce_bytes ? plan->reduce_bytes : zp_fsdp_plan_compute_bytes(plan);
 }
+
+/* Each unit but the root lists the next `n` (or, backward, the previous `n`) units. */
+void zp_fsdp_plan_add_prefetch(ZpFsdpPlan *plan, gint32 n_units, gint32 n, gboolean forward);

@@ -6,76 +6,7 @@
 #include "models/families/catalog.h"
 #include "models/prices/layer.h"
 #include "models/step/step.h"
-
-typedef struct {
-    ZpModel *model;
-    ZpCalibration calibration;
-    ZpJob job;
-} Fixture;
-
-static void
-setup(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
-{
-    ZpArchitecture a = {.family = "llama",
-                        .layers = 2,
-                        .hidden = 1024,
-                        .heads = 8,
-                        .kv_heads = 2,
-                        .ffn = 4096,
-                        .vocabulary = 32000,
-                        .gated = TRUE,
-                        .final_norm = TRUE};
-    ZpArchitectureOptions options = {.compute = ZP_DTYPE_BF16, .causal = TRUE};
-    g_autoptr(GError) error = NULL;
-    fixture->model = zp_architecture_build(&a, &options, "small", &error);
-    g_assert_no_error(error);
-    fixture->calibration = *zp_calibration_find("A100-SXM-80");
-    fixture->job = (ZpJob){
-        .runtime = "ideal",
-        .model = fixture->model,
-        .optimizer = zp_optimizer_find("adamw"),
-        .precision = {ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_FP32,
-                      ZP_DTYPE_FP32},
-        .training = {.micro_batch = 4, .sequence = 2048, .accumulation = 1},
-        .world = {.ranks = 8, .shard_group = 8},
-        .zero = {.stage = 3,
-                 .wrap = ZP_WRAP_BLOCK,
-                 .wrap_blocks = 1,
-                 .outer = ZP_OUTER_ROOT,
-                 .prefetch_forward = 1,
-                 .prefetch_backward = 1,
-                 .bucket_elements = 1,
-                 .overlap = TRUE,
-                 .reshard_after_forward = TRUE},
-        .device = {.flops_per_s = 312e12,
-                   .flops_efficiency = 0.7,
-                   .memory_bytes_per_s = 2e12,
-                   .memory_efficiency = 0.75,
-                   .calibration = &fixture->calibration},
-        .simulation = {.simulated_ranks = 1, .steps = 1, .slow_rank = ZP_MODEL_NONE},
-    };
-    fixture->job.network.gpus_per_node = 8;
-    zp_cost_network_defaults(&fixture->job.network, 300e9, 200e9, 8);
-}
-
-static void
-teardown(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
-{
-    zp_model_free(fixture->model);
-}
-
-static const ZpModelLayer *
-layer_of(const Fixture *fixture, ZpLayerKind kind)
-{
-    const ZpModelLayer *found = NULL;
-    for (guint l = 0; l < fixture->model->layers->len; l++) {
-        const ZpModelLayer *layer = zp_model_layer(fixture->model, (gint32)l);
-        if (layer->kind == kind)
-            found = layer; /* the last: it ends its block */
-    }
-    g_assert_nonnull(found);
-    return found;
-}
+#include "tests/unit/fixtures/cost_fixture.h"
 
 /* 8192 x 4096 x 1024 by hand, on tiles of 128 x 256. */
 static void

@@ -361,26 +361,6 @@ test_30_31_overflow_and_checks(void)
     g_assert_cmpint(counts.gathered, ==, usual + 2);
 }
 
-static void
-test_32_nothing_left(void)
-{
-    static const gint64 thresholds[] = {0, 7, 501, 1000};
-    static const gint64 persistent[] = {0, 8, 512, 1512};
-    for (gsize i = 0; i < G_N_ELEMENTS(thresholds); i++) {
-        DsFixture f;
-        fixture_m(&f, 3);
-        f.settings.param_persistence_elements = thresholds[i];
-        f.job.simulation.steps = 3;
-        ds_fixture_compile(&f);
-        DsMemory memory;
-        ds_play_memory(f.tape, f.tape->n_instrs, &memory);
-        g_assert_cmpint(memory.now[ZP_TAPE_SPACE_DEVICE][ZP_CLASS_GATHERED], ==, 0);
-        g_assert_cmpint(memory.now[ZP_TAPE_SPACE_DEVICE][ZP_CLASS_PARAMETER], ==,
-                        2 * (378 + persistent[i]));
-        ds_fixture_clear(&f);
-    }
-}
-
 int
 main(int argc, char **argv)
 {
@@ -402,6 +382,5 @@ main(int argc, char **argv)
     g_test_add_func("/deepspeed-statements/15", test_15_step_transient);
     g_test_add_func("/deepspeed-statements/16", test_16_gradient_flat);
     g_test_add_func("/deepspeed-statements/30-31", test_30_31_overflow_and_checks);
-    g_test_add_func("/deepspeed-statements/32", test_32_nothing_left);
     return g_test_run();
 }

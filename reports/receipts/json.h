@@ -1,4 +1,4 @@
-/* JSON pieces that the receipts share. */
+/* JSON pieces that receipts share. */
 #pragma once
 
 #include <json-glib/json-glib.h>

@@ -1,4 +1,4 @@
-/* Inside the store: statements, names, transactions.  Not for other floors. */
+/* Statements, names and transactions of an open store, for the rooms of reports that read it. */
 #pragma once
 
 #include <sqlite3.h>
