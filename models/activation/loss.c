@@ -179,6 +179,7 @@ run(ZpTrace *trace, ZpTensor *input, const ZpActivationLoss *loss, Head *head, Z
     }
     g_autoptr(ZpTensor) logits =
         zp_program_linear(&program, ZP_LINEAR_WHOLE, normed, loss->vocabulary, FALSE);
+    trace->part = 1; /* the loss, behind the product */
     if (loss->soft_cap) {
         rebind(&logits, zp_scale(trace, logits));
         rebind(&logits, zp_tanh(trace, logits));

@@ -177,7 +177,7 @@ zp_activation_loss_events(const ZpActivationLoss *loss, gboolean one_sequence, G
         if (!zp_script_is_activation(event))
             continue;
         ZpModelEvent own = {event->storage, event->pass == ZP_TRACE_BACKWARD, event->dies,
-                            zp_form_bytes(&event->form, script.scale)};
+                            event->behind, zp_form_bytes(&event->form, script.scale)};
         g_array_append_val(events, own);
     }
     zp_script_clear(&script);

@@ -113,8 +113,13 @@ join_event(const Probes *probes, guint index, gint64 scale)
                  event->parameter == first->parameter);
         bytes[p] = ABS(event->bytes) * scale;
     }
-    return (ZpScriptEvent){first->storage,   first->part,      first->pass,       first->class,
-                           first->parameter, first->bytes < 0, fit(probes, bytes)};
+    return (ZpScriptEvent){.storage = first->storage,
+                           .part = first->part,
+                           .pass = first->pass,
+                           .class = first->class,
+                           .parameter = first->parameter,
+                           .dies = first->bytes < 0,
+                           .form = fit(probes, bytes)};
 }
 
 /* Puts the probes' events together and clears them. */
@@ -193,10 +198,18 @@ zp_script_new(const ZpScriptSource *source, gboolean alone)
         .alone = alone,
     };
     for (guint i = 0; i < script.events->len; i++) {
-        gint32 storage = g_array_index(script.events, ZpScriptEvent, i).storage;
-        script.n_storages = MAX(script.n_storages, storage + 1);
+        ZpScriptEvent *event = &g_array_index(script.events, ZpScriptEvent, i);
+        script.n_storages = MAX(script.n_storages, event->storage + 1);
+        event->behind = source->kind == ZP_SCRIPT_LOSS && event->part > 0;
+        event->part = source->kind == ZP_SCRIPT_BLOCK ? event->part : 0;
     }
     return script;
+}
+
+static gboolean
+source_is_one_part(const ZpScriptSource *source)
+{
+    return source->kind != ZP_SCRIPT_BLOCK;
 }
 
 gboolean
@@ -210,8 +223,9 @@ zp_script_holds_alone(const ZpScript *script)
         const ZpTraceEvent *one = &g_array_index(events, ZpTraceEvent, i);
         const ZpScriptEvent *event = &g_array_index(script->events, ZpScriptEvent, i);
         gint64 bytes = zp_form_at(&event->form, 1, tokens);
-        holds = one->storage == event->storage && one->part == event->part &&
-                one->pass == event->pass && ABS(one->bytes) * script->scale == bytes;
+        gboolean same_part = source_is_one_part(&script->source) || one->part == event->part;
+        holds = one->storage == event->storage && same_part && one->pass == event->pass &&
+                ABS(one->bytes) * script->scale == bytes;
     }
     return holds;
 }

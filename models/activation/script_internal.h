@@ -26,6 +26,7 @@ typedef struct {
     gint16 part, pass;       /* ZpTracePass */
     gint16 class, parameter; /* as ZpTraceEvent */
     gboolean dies;           /* else it comes to life */
+    gboolean behind;         /* of a loss: behind the head's product */
     ZpForm form;             /* bytes of the storage; of a parameter its elements */
 } ZpScriptEvent;
 

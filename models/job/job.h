@@ -44,6 +44,7 @@ typedef struct {
     gint64 micro_batch, sequence, accumulation;
     ZpCheckpointing checkpointing;
     ZpSelective selective; /* as the model's activations were built */
+    gboolean loss_outside; /* the caller's, of the logits that the model returns */
 } ZpTraining;
 
 /* Cuts of the model beside data parallelism; 0 and 1: none.  models/parallel/parallel.h has their

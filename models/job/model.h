@@ -115,6 +115,7 @@ zp_model_policy_bytes(const ZpModelActivation *activation, int policy, gint64 se
 typedef struct {
     gint32 storage; /* from 0 */
     gboolean backward, frees;
+    gboolean behind;    /* of the loss, behind the head's product */
     ZpModelBytes bytes; /* of the storage, either way */
 } ZpModelEvent;
 

@@ -63,6 +63,7 @@ typedef enum {
     ZP_KEY_AUTOCAST,
     ZP_KEY_LOSS,
     ZP_KEY_LOSS_CHUNKS,
+    ZP_KEY_LOSS_OUTSIDE,
 
     ZP_KEY_TRANSFORMERS,
 

@@ -155,6 +155,11 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("How the loss takes the logits: what of them is copied and kept", "raw")),
     ROW(LOSS_CHUNKS, "training", "loss_chunks", COUNT("chunks", 1, 64), BY("8"), SHAPES,
         MEANS("Chunks of a chunked loss", "8")),
+    ROW(LOSS_OUTSIDE, "training", "loss_outside", BOOL, BY("false"), TO(training.loss_outside),
+        MEANS(
+            "The loss is computed from the logits that the model returns (torchtitan), not in its "
+            "forward (transformers): FSDP's hooks are between the two",
+            "true")),
 
     ROW(TRANSFORMERS, "framework", "transformers", ENUM(transformers_versions), BY("5"), SHAPES,
         MEANS("Version of transformers whose models run", "4")),

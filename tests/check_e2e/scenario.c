@@ -82,6 +82,8 @@ write_training(GString *text, JsonObject *spec)
         g_string_append(text, "checkpointing = full\n");
     if (flag(spec, "checkpoint") && flag(spec, "reentrant"))
         g_string_append(text, "reentrant = true\n");
+    if (flag(spec, "loss_outside"))
+        g_string_append(text, "loss_outside = true\n");
     if (has(spec, "autocast"))
         g_string_append(text, "autocast = true\n");
 }

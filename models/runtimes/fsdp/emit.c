@@ -6,7 +6,7 @@
 void
 zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
 {
-    *emit = (ZpFsdpEmit){.plan = plan, .job = job, .tape = tape};
+    *emit = (ZpFsdpEmit){.plan = plan, .job = job, .tape = tape, .loss_due = ZP_FSDP_NONE};
     zp_communicators_init(&emit->communicators, plan->settings.separate_reduce_scatter);
     zp_tape_add_link(tape, "scale-up");
     zp_tape_add_link(tape, "network");
@@ -142,6 +142,36 @@ in_storages(const ZpFsdpEmit *emit, const ZpModelLayer *layer)
 void
 zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
 {
+    zp_fsdp_emit_forward_to_loss(emit, step);
+    zp_fsdp_emit_loss(emit);
+}
+
+void
+zp_fsdp_emit_loss(ZpFsdpEmit *emit)
+{
+    if (emit->loss_due == ZP_FSDP_NONE)
+        return;
+    zp_fsdp_emit_tag(emit, emit->loss_unit);
+    zp_fsdp_emit_head_loss(emit, emit->loss_due, FALSE);
+    emit->loss_due = ZP_FSDP_NONE;
+}
+
+void
+zp_fsdp_emit_loss_backward(ZpFsdpEmit *emit)
+{
+    if (emit->job == NULL || emit->n_head_storages == 0 || emit->loss_done)
+        return;
+    gint32 head = (gint32)emit->job->model->layers->len - 1;
+    while (zp_model_layer(emit->job->model, head)->kind != ZP_LAYER_HEAD)
+        head--;
+    zp_fsdp_emit_tag(emit, emit->loss_unit);
+    zp_fsdp_emit_head_loss(emit, head, TRUE);
+    emit->loss_done = TRUE;
+}
+
+void
+zp_fsdp_emit_forward_to_loss(ZpFsdpEmit *emit, const ZpFsdpStep *step)
+{
     if (emit->job == NULL)
         return;
     for (gint32 l = step->first_layer; l < step->first_layer + step->n_layers; l++) {
@@ -152,19 +182,17 @@ zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step)
             continue;
         }
         const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
-        gint32 beside = ZP_TAPE_NONE;
-        gboolean apart = in_storages(emit, layer);
         zp_fsdp_emit_script_leave(emit);
-        if (apart) {
-            zp_fsdp_emit_head_begin(emit, FALSE);
+        if (in_storages(emit, layer)) {
+            zp_fsdp_emit_head_product(emit, l, FALSE);
+            emit->loss_due = l;
+            emit->loss_unit = step->unit;
         } else {
             emit->kept[l] = make_of_layer(emit, layer, ZP_ROLE_NONE, bytes->kept_bytes);
-            beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->forward_bytes);
+            gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->forward_bytes);
+            zp_fsdp_emit_kernel(emit, l, ZP_KIND_FORWARD);
+            zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
         }
-        zp_fsdp_emit_kernel(emit, l, ZP_KIND_FORWARD);
-        if (apart)
-            zp_fsdp_emit_head_end(emit, FALSE);
-        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
         communicate(emit, layer, ZP_KIND_FORWARD);
     }
 }
@@ -195,22 +223,21 @@ backward_layer(ZpFsdpEmit *emit, gint32 l)
 {
     const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
     const ZpLayerBytes *bytes = zp_layer_bytes_get(&emit->bytes, l);
-    gint32 beside = ZP_TAPE_NONE;
-    gboolean apart = in_storages(emit, layer);
     if (zp_fsdp_emit_is_scripted(emit, l)) {
         zp_fsdp_emit_script_backward(emit, l, ZP_FSDP_NONE);
         communicate(emit, layer, ZP_KIND_BACKWARD);
         return;
     }
     zp_fsdp_emit_script_leave(emit);
-    if (apart)
-        zp_fsdp_emit_head_begin(emit, TRUE);
-    else
-        beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
-    zp_fsdp_emit_kernel(emit, l, ZP_KIND_BACKWARD);
-    if (apart)
-        zp_fsdp_emit_head_end(emit, TRUE);
-    zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
+    if (in_storages(emit, layer)) {
+        zp_fsdp_emit_loss_backward(emit);
+        zp_fsdp_emit_head_product(emit, l, TRUE);
+        emit->loss_done = FALSE;
+    } else {
+        gint32 beside = make_of_layer(emit, layer, ZP_ROLE_TEMPORARY, bytes->backward_bytes);
+        zp_fsdp_emit_kernel(emit, l, ZP_KIND_BACKWARD);
+        zp_fsdp_emit_drop(emit, ZP_FSDP_STREAM_DEFAULT, &beside);
+    }
     communicate(emit, layer, ZP_KIND_BACKWARD);
 }
 

@@ -31,6 +31,9 @@ typedef struct {
     gint32 *head_storages;
     ZpFsdpScripts *scripts; /* NULL without a job */
     gboolean head_done;     /* a head's backward ran, its layer's step is still to come */
+    gint32 loss_due;        /* head whose loss waits for hooks in this pass, or ZP_FSDP_NONE */
+    gint32 loss_unit;       /* that the last head is in */
+    gboolean loss_done;     /* the loss's backward ran before the head's */
 } ZpFsdpEmit;
 
 /* Declares links, groups and units, takes scratch memory. */
@@ -99,6 +102,12 @@ zp_fsdp_emit_wait(ZpFsdpEmit *emit, int stream, gint32 event)
 /* Computation of the layers of a step, with their activations; around each layer's kernels lives
  * what one pass of it needs beside what is kept. */
 void zp_fsdp_emit_forward(ZpFsdpEmit *emit, const ZpFsdpStep *step);
+/* The same, but a head's loss waits for zp_fsdp_emit_loss(): hooks of the unit with the head run
+ * between the two.  Nothing waits where the head's storages are not known. */
+void zp_fsdp_emit_forward_to_loss(ZpFsdpEmit *emit, const ZpFsdpStep *step);
+void zp_fsdp_emit_loss(ZpFsdpEmit *emit);
+/* The backward of the last head's loss, if it has not run. */
+void zp_fsdp_emit_loss_backward(ZpFsdpEmit *emit);
 void zp_fsdp_emit_recompute(ZpFsdpEmit *emit, const ZpFsdpStep *step);
 /* The kernels of backward, and afterwards the release of what they used. */
 void zp_fsdp_emit_backward(ZpFsdpEmit *emit, const ZpFsdpStep *step);
@@ -107,10 +116,9 @@ void zp_fsdp_emit_begin_backward(ZpFsdpEmit *emit);
 
 /* --- for these: a head whose storages are known one by one (emit_head.c) --- */
 void zp_fsdp_emit_head_init(ZpFsdpEmit *emit);
-/* What comes before its kernel in a pass, and what comes after: the kernel runs where most lives.
- */
-void zp_fsdp_emit_head_begin(ZpFsdpEmit *emit, gboolean backward);
-void zp_fsdp_emit_head_end(ZpFsdpEmit *emit, gboolean backward);
+/* The head's product and the loss behind it, in a pass; the kernel runs where most lives. */
+void zp_fsdp_emit_head_product(ZpFsdpEmit *emit, gint32 layer, gboolean backward);
+void zp_fsdp_emit_head_loss(ZpFsdpEmit *emit, gint32 layer, gboolean backward);
 void zp_fsdp_emit_head_release(ZpFsdpEmit *emit);
 /* --- for all of them: kernels as works, and a layer's in a pass (emit_kernel.c) --- */
 gint32 zp_fsdp_emit_kernel_work(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops,

@@ -55,8 +55,9 @@ replay(ZpFsdpEmit *emit, guint index)
         zp_fsdp_emit_make(emit, ZP_FSDP_STREAM_DEFAULT, ZP_CLASS_LOGITS, role, bytes, ZP_FSDP_NONE);
 }
 
+/* Events of a pass, those of the loss apart from those of the product. */
 typedef struct {
-    guint first, worst, end; /* worst: behind the event with which the most lives */
+    guint first, middle, end;
 } Span;
 
 /* The gradient of the weight comes before what dies behind the last of backward's events. */
@@ -64,7 +65,6 @@ static Span
 span_of(const ZpFsdpEmit *emit, gboolean backward)
 {
     const GArray *events = events_of(emit);
-    const ZpTraining *training = &emit->job->training;
     Span span = {.end = events->len};
     while (backward && span.first < events->len && !event_at(events, span.first)->backward)
         span.first++;
@@ -72,35 +72,63 @@ span_of(const ZpFsdpEmit *emit, gboolean backward)
         span.end--;
     while (backward && span.end > span.first && event_at(events, span.end - 1)->frees)
         span.end--;
+    span.middle = span.first;
+    while (span.middle < span.end && event_at(events, span.middle)->behind == backward)
+        span.middle++;
+    return span;
+}
+
+/* Behind the event with which the most lives. */
+static guint
+worst_of(const ZpFsdpEmit *emit, guint first, guint end)
+{
+    const GArray *events = events_of(emit);
+    const ZpTraining *training = &emit->job->training;
     gint64 live = 0, most = 0;
-    span.worst = span.first;
-    for (guint i = span.first; i < span.end; i++) {
+    guint worst = first;
+    for (guint i = first; i < end; i++) {
         const ZpModelEvent *event = event_at(events, i);
         gint64 bytes =
             zp_layer_bytes_weigh(&event->bytes, training->micro_batch, training->sequence);
         live += event->frees ? -bytes : bytes;
         if (live > most) {
             most = live;
-            span.worst = i + 1;
+            worst = i + 1;
         }
     }
-    return span;
+    return worst;
 }
 
-void
-zp_fsdp_emit_head_begin(ZpFsdpEmit *emit, gboolean backward)
+static void
+play(ZpFsdpEmit *emit, gint32 layer, gboolean backward, gboolean launches, guint first, guint end)
 {
-    Span span = span_of(emit, backward);
-    for (guint i = span.first; i < span.worst; i++)
+    guint worst = launches ? worst_of(emit, first, end) : end;
+    for (guint i = first; i < worst; i++)
+        replay(emit, i);
+    if (launches)
+        zp_fsdp_emit_kernel(emit, layer, backward ? ZP_KIND_BACKWARD : ZP_KIND_FORWARD);
+    for (guint i = worst; i < end; i++)
         replay(emit, i);
 }
 
 void
-zp_fsdp_emit_head_end(ZpFsdpEmit *emit, gboolean backward)
+zp_fsdp_emit_head_product(ZpFsdpEmit *emit, gint32 layer, gboolean backward)
 {
     Span span = span_of(emit, backward);
-    for (guint i = span.worst; i < span.end; i++)
-        replay(emit, i);
+    gboolean all = span.middle == (backward ? span.first : span.end); /* no loss apart */
+    if (backward)
+        play(emit, layer, TRUE, all, span.middle, span.end);
+    else
+        play(emit, layer, FALSE, all, span.first, span.middle);
+}
+
+void
+zp_fsdp_emit_head_loss(ZpFsdpEmit *emit, gint32 layer, gboolean backward)
+{
+    Span span = span_of(emit, backward);
+    guint first = backward ? span.first : span.middle, end = backward ? span.middle : span.end;
+    if (end > first)
+        play(emit, layer, backward, TRUE, first, end);
 }
 
 void

@@ -138,8 +138,13 @@ leave_backward(Fsdp2 *fsdp, gint32 last)
         first--;
     for (gint32 s = first; s <= last; s++) {
         const ZpFsdpStep *step = zp_fsdp_plan_step(fsdp->plan, s);
-        if (step->requires_grad)
-            pre_backward(fsdp, step->unit);
+        if (!step->requires_grad)
+            continue;
+        /* The hook is on what the unit returned: logits, but of a root with the loss inside. */
+        if (last == (gint32)fsdp->plan->steps->len - 1 &&
+            (!fsdp2_unit(fsdp, step->unit)->root || fsdp2_loss_is_outside(fsdp)))
+            zp_fsdp_emit_loss_backward(&fsdp->emit);
+        pre_backward(fsdp, step->unit);
     }
     return first;
 }

@@ -80,6 +80,7 @@ root_is_a_unit(const Fsdp2 *fsdp)
 void
 fsdp2_forward(Fsdp2 *fsdp)
 {
+    gboolean outside = fsdp2_loss_is_outside(fsdp);
     fsdp->emit.phase = ZP_PHASE_FORWARD;
     /* A root without parameters has hooks, but no group. */
     gint32 bare_root = root_is_a_unit(fsdp) ? ZP_FSDP_NONE : FSDP2_ROOT;
@@ -93,14 +94,19 @@ fsdp2_forward(Fsdp2 *fsdp)
             fsdp2_enter(fsdp, step->unit);
             break;
         case ZP_FSDP_LEAVE:
+            if (fsdp2_unit(fsdp, step->unit)->root && !outside)
+                zp_fsdp_emit_loss(&fsdp->emit);
             fsdp2_leave(fsdp, step->unit);
             break;
         case ZP_FSDP_CALL:
             zp_fsdp_emit_tag(&fsdp->emit, step->unit);
-            zp_fsdp_emit_forward(&fsdp->emit, step);
+            zp_fsdp_emit_forward_to_loss(&fsdp->emit, step);
             break;
         }
     }
+    if (!outside)
+        zp_fsdp_emit_loss(&fsdp->emit);
     if (bare_root == FSDP2_ROOT)
         root_post_forward(fsdp, FSDP2_ROOT);
+    zp_fsdp_emit_loss(&fsdp->emit);
 }

@@ -119,3 +119,10 @@ fsdp2_unit(const Fsdp2 *fsdp, gint32 unit)
 {
     return zp_fsdp_plan_unit(fsdp->plan, unit);
 }
+
+/* The model returns logits, and the caller makes a loss of them. */
+static inline gboolean
+fsdp2_loss_is_outside(const Fsdp2 *fsdp)
+{
+    return fsdp->emit.job != NULL && fsdp->emit.job->training.loss_outside;
+}

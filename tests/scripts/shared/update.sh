@@ -23,10 +23,14 @@ ln -s "$program" "$work/build/zeropeak"
 ln -s "$source/scenarios" "$work/scenarios"
 inside=none
 : >"$work/out.txt"
+: >"$work/used.txt"
 plain() { sed -E 's/[0-9]+/N/g; s/N([.,  ]?N)*/N/g; s/[ =#]+/ /g' <<<"$1"; }
 while IFS= read -r line; do
     case $line in
-    '```sh') inside=sh ;;
+    '```sh')
+        inside=sh
+        : >"$work/used.txt"
+        ;;
     '```text') inside=text ;;
     '```') inside=none ;;
     *)
@@ -34,8 +38,10 @@ while IFS= read -r line; do
             (cd "$work" && bash -c "$line" >out.txt 2>err.txt) || echo "failed: $line" >&2
         elif [ $inside = text ] && ! grep -qxF -- "$line" "$work/out.txt"; then
             same=$(while IFS= read -r out; do
-                [ "$(plain "$out")" != "$(plain "$line")" ] || { printf '%s\n' "$out"; break; }
+                [ "$(plain "$out")" != "$(plain "$line")" ] || grep -qxF -- "$out" "$work/used.txt" ||
+                    { printf '%s\n' "$out"; break; }
             done <"$work/out.txt")
+            printf '%s\n' "$same" >>"$work/used.txt"
             [ -n "$same" ] && line=$same || echo "questions.md: not printed any more: $line" >&2
         fi
         ;;
