@@ -71,7 +71,7 @@ walk_pass(Walk *walk, const ZpUnits *units, gint32 direction, gint64 *opened_byt
 void
 ledger_gathered(const ZpJob *job, const ZpUnits *units, ZpLedger *ledger, LedgerMath *math)
 {
-    if (job->zero.stage < 3 || job->ledger_mutant == ZP_MUTANT_GATHER_PEAK_ERASED)
+    if (job->zero.stage < 3)
         return;
     gsize n = (gsize)units->n_units;
     g_autofree gint64 *unit_bytes = g_new(gint64, n);
@@ -84,12 +84,11 @@ ledger_gathered(const ZpJob *job, const ZpUnits *units, ZpLedger *ledger, Ledger
         ledger->gathered_bytes = all;
         return;
     }
-    gboolean forgotten = job->ledger_mutant == ZP_MUTANT_PREFETCHED_UNIT_FORGOTTEN;
     g_autofree gint64 *opened_bytes = g_new(gint64, n + 1);
     Walk walk = {.unit_bytes = unit_bytes, .math = math};
-    walk.prefetch = forgotten ? 0 : MAX(0, job->zero.prefetch_forward);
+    walk.prefetch = MAX(0, job->zero.prefetch_forward);
     walk_pass(&walk, units, 1, opened_bytes);
-    walk.prefetch = forgotten ? 0 : MAX(0, job->zero.prefetch_backward);
+    walk.prefetch = MAX(0, job->zero.prefetch_backward);
     walk_pass(&walk, units, -1, opened_bytes);
     ledger->gathered_bytes = walk.worst_in_use_bytes;
     ledger->prefetched_bytes = walk.worst_bytes - walk.worst_in_use_bytes;
@@ -255,6 +254,4 @@ ledger_activations(const ZpJob *job, ZpLedger *ledger, LedgerMath *math)
     gint64 kept = ledger_multiply(math, activations.kept_bytes, zp_parallel_in_flight(job));
     ledger->activation_bytes = ledger_add(math, kept, activations.beside_bytes);
     ledger->logits_bytes = ledger_add(math, logits.kept_bytes, logits.beside_bytes);
-    if (job->ledger_mutant == ZP_MUTANT_ACTIVATIONS_DIVIDED_BY_DATA_PARALLELISM)
-        ledger->activation_bytes /= job->world.ranks;
 }

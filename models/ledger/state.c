@@ -14,20 +14,7 @@ static gint32
 owners_of(const ZpJob *job, ZpClass class_id)
 {
     int from = class_id == ZP_CLASS_PARAMETER ? 3 : class_id == ZP_CLASS_GRADIENT ? 2 : 1;
-    if (class_id == ZP_CLASS_PARAMETER &&
-        job->ledger_mutant == ZP_MUTANT_PARAMETERS_SHARDED_AT_STAGE_2)
-        from = 2;
-    if (from == 1 && job->ledger_mutant == ZP_MUTANT_OPTIMIZER_REPLICATED_AT_STAGE_1)
-        from = 2;
     return job->zero.stage >= from ? MAX(1, job->world.shard_group) : 1;
-}
-
-static gint64
-shard(const State *state, gint64 elements, gint32 owners)
-{
-    if (state->job->ledger_mutant == ZP_MUTANT_PADDING_DROPPED)
-        return elements / owners;
-    return zp_wrapping_shard_elements(elements, owners);
 }
 
 /* A row is counted over units: `whole` elements in all, `stored` of them (and padding) on a rank.
@@ -40,7 +27,8 @@ static void
 count_unit(const State *state, Count *count, gint64 elements, gint32 owners)
 {
     count->whole = ledger_add(state->math, count->whole, elements);
-    count->stored = ledger_add(state->math, count->stored, shard(state, elements, owners));
+    count->stored =
+        ledger_add(state->math, count->stored, zp_wrapping_shard_elements(elements, owners));
 }
 
 static Count
@@ -120,8 +108,7 @@ add_weights(const State *state, ZpLedger *ledger)
                           .copies = 1,
                           .evidence = ZERO_PAPER "section 5.2"},
             count_elements(state, ZP_CLASS_GRADIENT), 0);
-    if (!zp_optimizer_keeps_master(job->optimizer, precision->parameter, precision->master) ||
-        job->ledger_mutant == ZP_MUTANT_MASTER_OMITTED)
+    if (!zp_optimizer_keeps_master(job->optimizer, precision->parameter, precision->master))
         return;
     state->math->figure = "master weights";
     add_row(state, ledger,
@@ -140,7 +127,7 @@ add_moments(const State *state, ZpLedger *ledger)
     const ZpOptimizer *optimizer = job->optimizer;
     ZpLedgerRow row = {
         .dtype = job->precision.moments,
-        .copies = job->ledger_mutant == ZP_MUTANT_MOMENTS_COUNTED_TWICE ? 2 : 1,
+        .copies = 1,
         .evidence = optimizer->source,
     };
     if (optimizer->momentum) {
@@ -170,7 +157,7 @@ ledger_persistent(const ZpJob *job, const ZpUnits *units, ZpLedger *ledger, Ledg
 gint64
 ledger_optimizer_temporary(const ZpJob *job, const ZpUnits *units, LedgerMath *math)
 {
-    /* A step works on what a rank owns; what breaks the rows above does not change that. */
+    /* A step works on what a rank owns */
     gint32 owners = job->zero.stage >= 1 ? MAX(1, job->world.shard_group) : 1;
     gint64 owned = 0, largest = 0;
     for (gint32 u = 0; u < units->n_units; u++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "models/ledger/checks.h"
+#include "models/ledger/mutants.h"
 #include "models/prices/layer.h"
 #include "models/step/allocator_internal.h"
 #include "models/step/summary_internal.h"
@@ -23,6 +24,7 @@ struct _ZpStep {
     ZpPlayResult result;
     ZpPlayScratch *scratch;
     GArray *speed_ppm;
+    gboolean is_broken; /* by a mutant */
     /* what `units` was made for */
     gint model_serial;
     ZpWrap wrap;
@@ -150,18 +152,18 @@ agrees_with_ledger(const ZpStep *step, GError **error)
 }
 
 static gboolean
-check_accounting(const ZpStep *step, const ZpJob *job, GError **error)
+check_accounting(const ZpStep *step, const ZpJob *job, double mfu, GError **error)
 {
-    if (strcmp(job->runtime, "ideal") != 0)
-        return TRUE; /* the ledger states the ideal rules; other runtimes have their own checks */
-    ZpChecksFigures figures;
-    zp_checks_figures_of_play(&step->result.ranks[0], &figures);
-    if (!zp_checks_run(job, step->units, &figures, error))
+    ZpChecksStep checked = {.job = job,
+                            .units = step->units,
+                            .ledger = &step->ledger,
+                            .tape = step->tape,
+                            .play = &step->result,
+                            .mfu = mfu};
+    if (!zp_checks_run(&checked, error))
         return FALSE;
-    zp_checks_figures_of_ledger(&step->ledger, &figures);
-    if (!zp_checks_run(job, step->units, &figures, error))
-        return FALSE;
-    return agrees_with_ledger(step, error);
+    /* The ledger states the ideal rules; frameworks have others. */
+    return strcmp(job->runtime, "ideal") != 0 || agrees_with_ledger(step, error);
 }
 
 gboolean
@@ -179,6 +181,9 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
                             "the bytes of a rank do not fit 64-bit integers");
         return FALSE;
     }
+    step->is_broken =
+        job->ledger_mutant != 0 &&
+        zp_mutants_break_ledger((ZpMutant)job->ledger_mutant, job, step->units, &step->ledger);
     zp_tape_clear(step->tape);
     if (!runtime->compile(job, step->units, step->tape, error))
         return FALSE;
@@ -186,6 +191,9 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
     gboolean ideal = strcmp(job->runtime, "ideal") == 0;
     if (!zp_tape_check(step->tape, ideal, ZP_CLASSES_PERSISTENT, error))
         return FALSE;
+    if (job->mutant != 0 &&
+        zp_mutants_break_tape((ZpMutant)job->mutant, job, step->units, step->tape))
+        step->is_broken = TRUE;
     ZpPlayConfig config = play_config(step, job);
     g_autoptr(ZpStepAllocator) allocator = zp_step_allocator_new(job, step->tape, observer);
     config.observer = allocator != NULL ? zp_step_allocator_observer(allocator) : observer;
@@ -197,11 +205,18 @@ zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
         g_set_error_literal(error, ZP_STEP_ERROR, ZP_STEP_ERROR_CANCELLED, "interrupted");
         return FALSE;
     }
-    if (!check_accounting(step, job, error))
-        return FALSE;
     zp_step_summary_fill(job, step->tape, &step->result,
                          allocator != NULL ? zp_step_allocator_result(allocator) : NULL, summary);
-    return TRUE;
+    if (job->mutant != 0 &&
+        zp_mutants_break_play((ZpMutant)job->mutant, job, step->tape, &step->result, &summary->mfu))
+        step->is_broken = TRUE;
+    return check_accounting(step, job, summary->mfu, error);
+}
+
+gboolean
+zp_step_is_broken(const ZpStep *step)
+{
+    return step->is_broken;
 }
 
 const ZpTape *

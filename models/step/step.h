@@ -27,7 +27,8 @@ typedef struct {
     ZpTime host_blocked_ps;
     gint64 tokens_per_step; /* all ranks together */
     gint64 tokens_per_rank; /* of each GPU: those that share a replica share its tokens */
-    double model_flops;     /* per rank and step: 3 x forward, recomputation not counted */
+    double model_flops;     /* per rank and step: 3 x forward, less what frozen weights save;
+                             * recomputation not counted */
     double mfu;             /* model_flops / (step time x device peak) */
     /* Allocated peak of the worst rank. */
     gint32 peak_rank;
@@ -69,6 +70,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpStep, zp_step_free)
 gboolean zp_step_simulate(ZpStep *step, const ZpJob *job, const ZpObserver *observer,
                           const volatile gint *cancelled, ZpStepSummary *summary,
                           GError **error) G_GNUC_WARN_UNUSED_RESULT;
+
+/* Of the last simulation: had the job's mutant (job->mutant, job->ledger_mutant) anything to break?
+ * Then it must have failed with the check that models/ledger/mutants.h names. */
+gboolean zp_step_is_broken(const ZpStep *step);
 
 /* Of the last simulation; valid until the next. */
 const ZpTape *zp_step_tape(const ZpStep *step);

@@ -42,18 +42,43 @@ count_traffic(const ZpTape *tape, ZpStepSummary *summary)
     }
 }
 
-/* 3 x forward: the backward pass counts twice, recomputation not at all. */
+/* Trained elements of each layer, tied ones where they are used again too. */
+static gint64 *
+trained_elements(const ZpModel *model)
+{
+    gint64 *trained = g_new0(gint64, model->layers->len + 1);
+    for (guint p = 0; p < model->parameters->len; p++) {
+        const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)p);
+        if (parameter->trainable && parameter->layer != ZP_MODEL_NONE)
+            trained[parameter->layer] += parameter->elements;
+    }
+    return trained;
+}
+
+/* Forward, the gradient of what goes in wherever something up to there is trained, and that of the
+ * weights that are: three forwards where all are.  Recomputation does not count. */
 static double
 model_flops(const ZpJob *job)
 {
     double tokens = (double)job->training.micro_batch * (double)job->training.sequence;
     double pairs = tokens * (double)job->training.sequence;
+    gboolean all = job->model->n_trainable_elements == job->model->n_elements;
+    g_autofree gint64 *trained = all ? NULL : trained_elements(job->model);
+    gboolean reached = all;
     double sum = 0.0;
     for (gint32 l = 0; l < (gint32)job->model->layers->len; l++) {
         const ZpModelLayer *layer = zp_model_layer(job->model, l);
-        sum += (double)layer->flops_per_token * tokens + (double)layer->flops_per_pair * pairs;
+        double of_weights = (double)layer->flops_per_token * tokens;
+        double of_pairs = (double)layer->flops_per_pair * pairs;
+        gint64 used = layer->elements + layer->tied_elements;
+        double share = 1.0;
+        if (!all)
+            share = used > 0 ? MIN(1.0, (double)trained[l] / (double)used) : 0.0;
+        reached = reached || share > 0.0;
+        sum +=
+            of_weights * (1.0 + (reached ? 1.0 : 0.0) + share) + of_pairs * (reached ? 3.0 : 1.0);
     }
-    return 3.0 * sum * (double)job->training.accumulation;
+    return sum * (double)job->training.accumulation;
 }
 
 static void

@@ -79,7 +79,8 @@ read_config(DsRun *run)
     ZpDeepspeed *s = &run->settings;
     zp_deepspeed_init(s);
     ds_fill_job(&run->job, (gint32)ds_int(run->root, "world_size", 1), 0);
-    run->optimizer = (ZpOptimizer){.name = "adamw", .traffic_bits = 256};
+    run->optimizer =
+        (ZpOptimizer){.name = "adamw", .momentum = TRUE, .variance = TRUE, .traffic_bits = 256};
     run->job.optimizer = &run->optimizer;
     read_zero(run, ds_object(config, "zero_optimization"));
     run->job.training.accumulation = ds_int(config, "gradient_accumulation_steps", 1);

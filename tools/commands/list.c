@@ -89,7 +89,8 @@ static void
 list_checks(void)
 {
     for (gsize i = 0; i < zp_checks_count(); i++)
-        printf("%-36s %s\n", zp_checks_name(i)->name, zp_checks_name(i)->guards);
+        printf("%-40s %s\n%-40s   source: %s\n", zp_checks_name(i)->name, zp_checks_name(i)->guards,
+               "", zp_checks_name(i)->source);
 }
 
 static const struct {

@@ -89,8 +89,7 @@ construct_stage0(ZpDsProgram *program)
     }
     device(program, ZP_CLASS_MASTER, zp_ds_bytes(ds->master, n));
     gint32 zeros = device(program, ZP_CLASS_OPTIMIZER_TEMPORARY, zp_ds_bytes(ds->master, n));
-    device(program, ZP_CLASS_MOMENTUM, zp_ds_bytes(ds->moments, n));
-    device(program, ZP_CLASS_VARIANCE, zp_ds_bytes(ds->moments, n));
+    zp_ds_program_make_moments(program, n, FALSE);
     zp_ds_drop(ds, STREAM, &zeros);
 }
 

@@ -31,7 +31,9 @@ make(ZpFsdpEmit *emit, const ZpFsdpOptimizer *optimizer, ZpClass class_id, ZpRol
 static void
 allocate_states(ZpFsdpEmit *emit, ZpFsdpOptimizer *optimizer)
 {
-    static const ZpClass classes[2] = {ZP_CLASS_MOMENTUM, ZP_CLASS_VARIANCE};
+    static const ZpClass both[] = {ZP_CLASS_MOMENTUM, ZP_CLASS_VARIANCE};
+    /* Adafactor's only state is a variance. */
+    const ZpClass *classes = both + (emit->plan->moments == 1 && emit->plan->square_root);
     const int moments = emit->plan->moments;
     g_assert(moments <= (int)G_N_ELEMENTS(classes));
     for (gint32 i = 0; i < optimizer->n_slots; i++) {

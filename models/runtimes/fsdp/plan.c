@@ -46,6 +46,23 @@ has_trainable_use(const ZpFsdpPlan *plan, const ZpFsdpStep *step)
     return FALSE;
 }
 
+/* Does a module of the layer whose kernels this step stands for have something to train? */
+static gboolean
+trains_its_layer(const ZpFsdpPlan *plan, guint s)
+{
+    const ZpFsdpStep *layer = zp_fsdp_plan_step(plan, (gint32)s);
+    for (s++; layer->n_layers > 0 && s < plan->steps->len; s++) {
+        const ZpFsdpStep *step = zp_fsdp_plan_step(plan, (gint32)s);
+        if (step->kind != ZP_FSDP_CALL)
+            continue;
+        if (step->n_layers > 0 || step->first_layer != layer->first_layer)
+            break;
+        if (has_trainable_use(plan, step))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 /* A tensor requires a gradient once a trainable parameter has touched it; in front of that
  * autograd records nothing, so no hook of a frozen prefix ever fires. */
 static void
@@ -61,7 +78,7 @@ mark_gradient_flow(ZpFsdpPlan *plan)
         }
         if (step->kind == ZP_FSDP_CALL && !flows)
             flows = has_trainable_use(plan, step);
-        step->requires_grad = flows;
+        step->requires_grad = flows || (step->kind == ZP_FSDP_CALL && trains_its_layer(plan, s));
     }
 }
 

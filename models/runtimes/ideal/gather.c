@@ -3,7 +3,7 @@
 #include "models/runtimes/ideal/ideal_internal.h"
 
 static void
-gather(Ideal *ideal, gint32 unit, gint32 opened, gboolean ahead, ZpPhase phase)
+gather(Ideal *ideal, gint32 unit, gint32 opened, ZpPhase phase)
 {
     ZpTape *tape = ideal->tape;
     IdealUnit *state = &ideal->state[unit];
@@ -13,8 +13,6 @@ gather(Ideal *ideal, gint32 unit, gint32 opened, gboolean ahead, ZpPhase phase)
     zp_tape_tag(tape, (guint8)phase, ideal->micro_batch, unit);
     zp_tape_wait(tape, IDEAL_GATHER, opened);
     gint64 bytes = ideal_gathered_bytes(ideal, unit);
-    if (ahead && ideal->job->mutant == ZP_MUTANT_PREFETCHED_UNIT_FORGOTTEN)
-        bytes = 0;
     state->gathered = zp_tape_make(tape, ZP_TAPE_CLOCK_DEVICE, IDEAL_GATHER, ZP_CLASS_GATHERED,
                                    ZP_ROLE_UNSHARDED, bytes);
     gint64 shard = ideal_shard_elements(ideal, ideal->units->units[unit].elements);
@@ -40,7 +38,7 @@ ideal_open_unit(Ideal *ideal, const gint32 *order, gint32 position, gint32 prefe
     gint32 last = MIN(position + prefetch, ideal->units->n_units - 1);
     for (gint32 p = position; p <= last; p++) {
         if (!ideal->state[order[p]].issued)
-            gather(ideal, order[p], opened, p > position, phase);
+            gather(ideal, order[p], opened, phase);
     }
     zp_tape_tag(tape, (guint8)phase, ideal->micro_batch, unit);
     if (ideal->state[unit].ready != ZP_TAPE_NONE)

@@ -5,8 +5,6 @@ gint64
 ideal_shard_elements(const Ideal *ideal, gint64 elements)
 {
     gint32 owners = ideal->job->world.shard_group;
-    if (ideal->job->mutant == ZP_MUTANT_PADDING_DROPPED)
-        return elements / owners;
     return zp_wrapping_shard_elements(elements, owners);
 }
 
@@ -14,8 +12,6 @@ gint64
 ideal_gathered_bytes(const Ideal *ideal, gint32 unit)
 {
     const ZpPrecision *precision = &ideal->job->precision;
-    if (ideal->job->mutant == ZP_MUTANT_GATHER_PEAK_ERASED)
-        return 0;
     gint64 shard = ideal_shard_elements(ideal, ideal->units->units[unit].elements);
     gint64 padded = shard * ideal->job->world.shard_group;
     int bits = zp_dtype_bits(precision->gathered);
@@ -37,12 +33,9 @@ divided(const Ideal *ideal, ZpClass class_id)
 {
     int stage = ideal->job->zero.stage;
     if (class_id == ZP_CLASS_PARAMETER)
-        return stage >= 3 ||
-               (stage == 2 && ideal->job->mutant == ZP_MUTANT_PARAMETERS_SHARDED_AT_STAGE_2);
+        return stage >= 3;
     if (class_id == ZP_CLASS_GRADIENT)
         return stage >= 2;
-    if (stage == 1 && ideal->job->mutant == ZP_MUTANT_OPTIMIZER_REPLICATED_AT_STAGE_1)
-        return FALSE;
     return stage >= 1;
 }
 
@@ -90,12 +83,11 @@ static gint64
 moment_bytes(const Ideal *ideal, gint64 elements)
 {
     const ZpOptimizer *optimizer = ideal->job->optimizer;
-    int copies = ideal->job->mutant == ZP_MUTANT_MOMENTS_COUNTED_TWICE ? 2 : 1;
     gint64 bytes = zp_dtype_bytes(zp_dtype_bits(ideal->job->precision.moments), elements);
     if (optimizer->block_elements > 0)
         bytes += 4 * (elements / optimizer->block_elements +
                       (elements % optimizer->block_elements != 0));
-    return copies * bytes;
+    return bytes;
 }
 
 void
@@ -112,7 +104,7 @@ ideal_allocate_persistent(Ideal *ideal)
     persist(ideal, ZP_CLASS_GRADIENT,
             zp_dtype_bytes(zp_dtype_bits(precision->gradient),
                            stored_elements(ideal, ZP_CLASS_GRADIENT)));
-    if (precision->master != ZP_DTYPE_NONE && job->mutant != ZP_MUTANT_MASTER_OMITTED)
+    if (precision->master != ZP_DTYPE_NONE)
         persist(ideal, ZP_CLASS_MASTER,
                 zp_dtype_bytes(zp_dtype_bits(precision->master),
                                stored_elements(ideal, ZP_CLASS_MASTER)));
@@ -129,14 +121,5 @@ ideal_allocate_persistent(Ideal *ideal)
 ZpLayerBytes
 ideal_layer_bytes(const Ideal *ideal, gint32 layer)
 {
-    ZpLayerBytes bytes = *zp_layer_bytes_get(&ideal->bytes, layer);
-    if (ideal->job->mutant == ZP_MUTANT_ACTIVATIONS_DIVIDED_BY_DATA_PARALLELISM) {
-        gint32 ranks = ideal->job->world.ranks;
-        bytes.kept_bytes /= ranks;
-        bytes.recomputed_bytes /= ranks;
-        bytes.forward_bytes /= ranks;
-        bytes.recompute_bytes /= ranks;
-        bytes.backward_bytes /= ranks;
-    }
-    return bytes;
+    return *zp_layer_bytes_get(&ideal->bytes, layer);
 }

@@ -37,7 +37,10 @@ zp_ds_program_make_moments(ZpDsProgram *self, gint64 elements, gboolean on_host)
 {
     gint64 bytes = zp_ds_bytes(self->ds.moments, elements);
     const ZpClass classes[] = {ZP_CLASS_MOMENTUM, ZP_CLASS_VARIANCE};
+    const gboolean kept[] = {self->ds.job->optimizer->momentum, self->ds.job->optimizer->variance};
     for (gsize i = 0; i < G_N_ELEMENTS(classes); i++) {
+        if (!kept[i])
+            continue;
         if (on_host)
             zp_ds_make_host(&self->ds, classes[i], ZP_ROLE_OPTIMIZER_STATE, bytes, FALSE);
         else

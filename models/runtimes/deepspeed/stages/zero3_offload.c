@@ -186,14 +186,16 @@ zp_ds3_offload_gradient(ZpDsProgram *program, gint32 id, gint64 elements, GArray
         zp_ds_nvme(ds, ZP_KIND_NVME_WRITE, master, TRUE);
 }
 
-/* master, two moments and the gradient come from NVMe; the gradient need not go back. */
+/* master, moments and the gradient come from NVMe; the gradient need not go back. */
 void
 zp_ds3_offload_update(ZpDsProgram *program, const ZpDsSubGroup *group)
 {
     ZpDs *ds = &program->ds;
     gint64 n = group->elements;
     gint64 master = zp_ds_bytes(ds->master, n);
-    gint64 moments = 2 * zp_ds_bytes(ds->moments, n);
+    const ZpOptimizer *optimizer = ds->job->optimizer;
+    gint64 moments =
+        ((optimizer->momentum != 0) + (optimizer->variance != 0)) * zp_ds_bytes(ds->moments, n);
     zp_ds_sync_stream(ds, ZP_DS_STREAM_TO_HOST);
     if (group->on_nvme)
         zp_ds_nvme(ds, ZP_KIND_NVME_READ, 2 * master + (program->first_step ? 0 : moments), TRUE);

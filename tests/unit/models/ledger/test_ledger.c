@@ -254,64 +254,6 @@ test_padding(void)
     }
 }
 
-/* Every figure that a mutant may touch, one bit each. */
-static guint
-differences(const ZpLedger *a, const ZpLedger *b)
-{
-    guint bits = 0;
-    for (int c = 0; c < ZP_N_CLASSES; c++)
-        bits |= (ledger_fixture_bytes(a, (ZpClass)c) != ledger_fixture_bytes(b, (ZpClass)c)) * 1u
-                << c;
-    bits |= (a->activation_bytes != b->activation_bytes) * 1u << ZP_CLASS_ACTIVATION;
-    bits |= (a->gathered_bytes != b->gathered_bytes) * 1u << ZP_CLASS_GATHERED;
-    bits |= (a->prefetched_bytes != b->prefetched_bytes) * 1u << ZP_N_CLASSES;
-    bits |= (a->bucket_bytes != b->bucket_bytes) * 1u << ZP_CLASS_COMMUNICATION;
-    bits |= (a->optimizer_temporary_bytes != b->optimizer_temporary_bytes) * 1u
-            << ZP_CLASS_OPTIMIZER_TEMPORARY;
-    bits |= (a->logits_bytes != b->logits_bytes) * 1u << ZP_CLASS_LOGITS;
-    return bits;
-}
-
-static void
-test_mutants(void)
-{
-    const guint parameter = 1u << ZP_CLASS_PARAMETER, gradient = 1u << ZP_CLASS_GRADIENT,
-                master = 1u << ZP_CLASS_MASTER,
-                moments = 1u << ZP_CLASS_MOMENTUM | 1u << ZP_CLASS_VARIANCE,
-                gathered = 1u << ZP_CLASS_GATHERED, prefetched = 1u << ZP_N_CLASSES,
-                activation = 1u << ZP_CLASS_ACTIVATION;
-    const guint expected[ZP_N_MUTANTS][4] = {
-        [ZP_MUTANT_OPTIMIZER_REPLICATED_AT_STAGE_1] = {0, master | moments, 0, 0},
-        [ZP_MUTANT_PARAMETERS_SHARDED_AT_STAGE_2] = {0, 0, parameter, 0},
-        [ZP_MUTANT_MASTER_OMITTED] = {master, master, master, master},
-        [ZP_MUTANT_MOMENTS_COUNTED_TWICE] = {moments, moments, moments, moments},
-        [ZP_MUTANT_ACTIVATIONS_DIVIDED_BY_DATA_PARALLELISM] = {activation, activation, activation,
-                                                               activation},
-        [ZP_MUTANT_GATHER_PEAK_ERASED] = {0, 0, 0, gathered | prefetched},
-        [ZP_MUTANT_PREFETCHED_UNIT_FORGOTTEN] = {0, 0, 0, prefetched},
-        [ZP_MUTANT_PADDING_DROPPED] = {0, master | moments, gradient | master | moments,
-                                       parameter | gradient | master | moments},
-    };
-    LedgerFixture fixture;
-    ledger_fixture_init(&fixture, 1, 1, 8);
-    ZpModel *model = zp_model_new("padded");
-    zp_model_add_layer(model, "layer", 1001, 5, -1, 100, 0);
-    zp_model_finish(model);
-    ledger_fixture_set_model(&fixture, model);
-    fixture.job.zero.prefetch_forward = 1;
-    for (int stage = 0; stage <= 3; stage++) {
-        fixture.job.zero.stage = stage;
-        fixture.job.ledger_mutant = ZP_MUTANT_NONE;
-        ZpLedger right = ledger_fixture_compute(&fixture);
-        for (int m = 0; m < ZP_N_MUTANTS; m++) {
-            fixture.job.ledger_mutant = (ZpMutant)m;
-            ZpLedger wrong = ledger_fixture_compute(&fixture);
-            g_assert_cmphex(differences(&right, &wrong), ==, expected[m][stage]);
-        }
-    }
-    ledger_fixture_clear(&fixture);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -323,6 +265,5 @@ main(int argc, char **argv)
     g_test_add_func("/ledger/refusals", test_refusals);
     g_test_add_func("/ledger/stage-order", test_stage_order);
     g_test_add_func("/ledger/padding", test_padding);
-    g_test_add_func("/ledger/mutants", test_mutants);
     return g_test_run();
 }
