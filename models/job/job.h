@@ -113,6 +113,8 @@ typedef struct {
     gint64 piece_bytes; /* gathers and scatters go out as broadcasts and reductions this long, one
                          * after the other (a partition owner at a time) */
     const ZpCostTables *measured; /* wins over every formula where it has the collective */
+    /* What links and NICs give over what they gave in those tables; 0 means 1. */
+    double measured_link_rate, measured_network_rate;
     gint32 rank_stride; /* places in the world from one rank to the next; 0 means 1.  Tensor
                          * parallel ranks lie between data parallel ones */
 } ZpNetwork;

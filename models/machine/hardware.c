@@ -1,6 +1,8 @@
 /* Look-up in the catalogue. */
 #include "models/machine/hardware_internal.h"
 
+#include <math.h>
+
 static char
 next_significant(const char **text)
 {
@@ -56,6 +58,29 @@ zp_hardware_node(const ZpHardware *hardware, const char *name)
             return node;
     }
     return NULL;
+}
+
+const ZpChip *
+zp_hardware_chip(const ZpHardware *hardware, const char *name)
+{
+    for (guint i = 0; i < hardware->chips->len; i++) {
+        const ZpChip *chip = &g_array_index(hardware->chips, ZpChip, i);
+        if (g_strcmp0(chip->name, name) == 0)
+            return chip;
+    }
+    return NULL;
+}
+
+double
+zp_hardware_sustained_flops(const ZpHardware *hardware, const ZpGpu *gpu)
+{
+    const ZpChip *chip = zp_hardware_chip(hardware, gpu->chip);
+    double peak = MAX(gpu->flops_bf16, gpu->flops_fp16);
+    if (gpu->gemm_flops > 0.0 || chip == NULL)
+        return gpu->gemm_flops;
+    double watts_per_tera = peak > 0.0 ? gpu->power_watts / (peak / 1e12) : 0.0;
+    double throttled = watts_per_tera > 0.0 ? MIN(1.0, pow(watts_per_tera, 0.45)) : 1.0;
+    return peak * chip->efficiency * throttled;
 }
 
 const ZpGpu *

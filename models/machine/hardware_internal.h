@@ -17,6 +17,7 @@ struct _ZpHardware {
     GArray *gpus, *nodes;  /* ZpGpu, ZpNode */
     GArray *overheads;     /* HardwareOverhead */
     GArray *aliases;       /* HardwareAlias */
+    GArray *chips;         /* ZpChip */
 };
 
 gboolean hardware_same_name(const char *a, const char *b);

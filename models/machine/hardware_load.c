@@ -36,6 +36,7 @@ static const Column gpu_columns[] = {
     {"d2h", G(device_to_host_bytes_per_s), NO_EVIDENCE, 1e9, FALSE},
     {"pcie", G(pcie_generation), NO_EVIDENCE, 1, TRUE},
     {"sm", G(sm_count), NO_EVIDENCE, 1, TRUE},
+    {"power", G(power_watts), NO_EVIDENCE, 1, FALSE},
 };
 
 static const Column node_columns[] = {
@@ -136,6 +137,10 @@ read_gpu(ZpHardware *hardware, char *const fields[N_FIELDS])
         g_array_append_val(gpus, fresh);
     }
     ZpGpu *gpu = &g_array_index(gpus, ZpGpu, gpus->len - 1);
+    if (strcmp(fields[ATTRIBUTE], "chip") == 0) {
+        gpu->chip = keep(hardware, fields[VALUE]);
+        return;
+    }
     gboolean known = store_memory(hardware, gpu, fields) ||
                      store(hardware, gpu, gpu_columns, G_N_ELEMENTS(gpu_columns), fields);
     g_assert(known);
@@ -202,6 +207,24 @@ complete(ZpGpu *gpu)
         gpu->device_to_host_bytes_per_s = gpu->host_to_device_bytes_per_s;
 }
 
+/* chip,e_cap,base,own */
+static void
+read_chips(ZpHardware *hardware)
+{
+    g_auto(GStrv) lines = g_strsplit(zp_resources_text("catalog/chips.csv"), "\n", -1);
+    for (gsize l = 0; lines[l] != NULL; l++) {
+        g_auto(GStrv) fields = g_strsplit(lines[l], ",", -1);
+        if (lines[l][0] == '#' || lines[l][0] == '\0' || strcmp(fields[0], "chip") == 0)
+            continue;
+        g_assert(g_strv_length(fields) == 4);
+        ZpChip chip = {.name = keep(hardware, fields[0]),
+                       .efficiency = number(fields[1]),
+                       .base = keep(hardware, fields[2]),
+                       .own = strcmp(fields[3], "1") == 0};
+        g_array_append_val(hardware->chips, chip);
+    }
+}
+
 ZpHardware *
 zp_hardware_load(void)
 {
@@ -211,6 +234,7 @@ zp_hardware_load(void)
     hardware->gpus = g_array_new(FALSE, TRUE, sizeof(ZpGpu));
     hardware->nodes = g_array_new(FALSE, TRUE, sizeof(ZpNode));
     hardware->overheads = g_array_new(FALSE, TRUE, sizeof(HardwareOverhead));
+    hardware->chips = g_array_new(FALSE, TRUE, sizeof(ZpChip));
     hardware->aliases = g_array_new(FALSE, TRUE, sizeof(HardwareAlias));
     for (char *line = text, *next; *line != '\0'; line = next) {
         char *end = strchr(line, '\n');
@@ -222,6 +246,7 @@ zp_hardware_load(void)
     }
     for (guint i = 0; i < hardware->gpus->len; i++)
         complete(&g_array_index(hardware->gpus, ZpGpu, i));
+    read_chips(hardware);
     return hardware;
 }
 
@@ -234,6 +259,7 @@ zp_hardware_free(ZpHardware *hardware)
     g_array_unref(hardware->nodes);
     g_array_unref(hardware->overheads);
     g_array_unref(hardware->aliases);
+    g_array_unref(hardware->chips);
     g_string_chunk_free(hardware->strings);
     g_free(hardware);
 }

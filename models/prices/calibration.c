@@ -139,6 +139,7 @@ zp_calibration_parse(const char *text, GError **error)
         return NULL;
     }
     g_autoptr(ZpCalibration) calibration = g_new0(ZpCalibration, 1);
+    calibration->grade = ZP_GRADE_MEASURED;
     g_autofree char *gpu = g_key_file_get_string(file, "gpu", "name", NULL);
     calibration->gpu = g_intern_string(gpu != NULL ? gpu : "");
     zp_calibration_set_origin(calibration, calibration->gpu);
@@ -152,6 +153,21 @@ zp_calibration_parse(const char *text, GError **error)
     if (!read_times(file, calibration, error) || !read_attention(file, calibration, error))
         return NULL;
     return g_steal_pointer(&calibration);
+}
+
+ZpCalibration *
+zp_calibration_copy(const ZpCalibration *calibration)
+{
+    return g_memdup2(calibration, sizeof *calibration);
+}
+
+void
+zp_calibration_scale_attention(ZpCalibration *calibration, double factor)
+{
+    for (int causal = 0; causal < 2; causal++)
+        for (int head = 0; head < ZP_CALIBRATION_N_HEADS; head++)
+            for (int s = 0; s < calibration->n_sequences; s++)
+                calibration->attention[causal][head][s] *= factor;
 }
 
 void

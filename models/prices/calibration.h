@@ -5,6 +5,7 @@
 #pragma once
 
 #include "models/job/job.h"
+#include "models/words/grade.h"
 
 #define ZP_CALIBRATION_MAX_SEQUENCES 12
 
@@ -14,6 +15,7 @@ enum { ZP_CALIBRATION_HEAD_64, ZP_CALIBRATION_HEAD_128, ZP_CALIBRATION_N_HEADS }
 struct _ZpCalibration {
     const char *gpu;  /* name in the hardware catalogue */
     const char *rule; /* what a price from these constants says of itself */
+    ZpGrade grade;    /* MEASURED, unless models/prices/board.h made them for another board */
     /* A matrix product m x n x k:
      *   latency + t (1 + (1/sustained - 1) t / (t + heat)),
      *   t = 2mnk / (peak x efficiency) x (1 + tile multiprocessors / tiles) (1 + depth / k),
@@ -60,6 +62,9 @@ const ZpCalibration *zp_calibration_find(const char *gpu);
 ZpCalibration *zp_calibration_parse(const char *text, GError **error);
 /* Where the constants were read, for `rule`: "constants of ORIGIN". */
 void zp_calibration_set_origin(ZpCalibration *calibration, const char *origin);
+ZpCalibration *zp_calibration_copy(const ZpCalibration *calibration);
+/* Multiplies the rates of attention. */
+void zp_calibration_scale_attention(ZpCalibration *calibration, double factor);
 void zp_calibration_free(ZpCalibration *calibration);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpCalibration, zp_calibration_free)
 /* The text that zp_calibration_parse() reads back; `evidence` (may be NULL) is put in front as

@@ -214,7 +214,9 @@ look_up(const ZpNetwork *network, const Path *path, ZpKind kind, gint64 bytes, Z
     const ZpCostTable *table = zp_cost_tables_find(network->measured, kind, path->nodes, near);
     if (table == NULL)
         return FALSE;
-    ZpTime time = zp_time_from_seconds(zp_cost_table_seconds(table, bytes));
+    double rate = path->nodes > 1 ? network->measured_network_rate : network->measured_link_rate;
+    ZpTime time =
+        zp_time_from_seconds(zp_cost_table_seconds(table, bytes) / (rate > 0.0 ? rate : 1.0));
     gint64 first_bytes = g_array_index(table->points, ZpCostPoint, 0).bytes;
     if (bytes < first_bytes) {
         double x = price(network, path, kind, bytes).seconds;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/parallel/parallel.h"
+#include "models/prices/board.h"
 #include "models/prices/cost.h"
 #include "models/prices/tables.h"
 #include "models/published/model_internal.h"
@@ -117,10 +118,10 @@ fill_device(ZpValidateJob *self, const Row *row, const ZpHardware *hardware,
     if (gpu == NULL)
         return refuse(error, "the GPU is not in the catalogue");
     gboolean mine = own != NULL && (*own->gpu == '\0' || strcmp(own->gpu, gpu->name) == 0);
-    const ZpCalibration *constants = mine ? own : zp_calibration_find(gpu->name);
+    self->calibration = mine ? zp_calibration_copy(own) : zp_board_constants(hardware, gpu);
+    const ZpCalibration *constants = self->calibration;
     if (constants == NULL)
-        return refuse(error, "the GPU has no measured constants");
-    self->calibration = g_memdup2(constants, sizeof *constants);
+        return refuse(error, "nothing is known of the GPU's chip");
     self->memory_bytes = gpu->memory_bytes;
     gboolean half = has(row, "param_dtype", "fp16");
     self->job.device = (ZpDevice){

@@ -275,7 +275,8 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROW(FLOPS, "device", "flops", RATE(FLOPS), AUTO("the GPU's dense peak in the compute format"),
         TO(device.flops_per_s), MEANS("Peak rate of matrix products", "312 TFLOP/s")),
     ROW(FLOPS_EFFICIENCY, "device", "flops_efficiency", EFFICIENCY,
-        AUTO("the GPU's best measured bf16 product over its peak, 0.75 where none is known"),
+        AUTO("what large products sustain on the GPU over its peak: measured, else by its chip and "
+             "power; 0.75 where neither is known"),
         TO(device.flops_efficiency),
         MEANS("Share of the peak that matrix products achieve", "0.8")),
     ROW(MEMORY_BANDWIDTH, "device", "memory_bandwidth", RATE(BANDWIDTH), AUTO("the GPU's"),
@@ -287,19 +288,20 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROW(KERNEL_LATENCY, "device", "kernel_latency", TIME, BY("4 us"), TO(device.kernel_latency_ps),
         MEANS("Time of an empty kernel on the device (assumed)", "4 us")),
     ROW(CALIBRATION, "device", "calibration", TEXT,
-        AUTO("built-in; none where flops, flops_efficiency, memory_bandwidth or memory_efficiency "
-             "is given, or nothing was measured on the GPU"),
+        AUTO("built-in; none where nothing is known of the GPU's chip"),
         MEANS(
-            "Measured constants that price layers by their shapes: built-in (the GPU's), a file of "
-            "`zeropeak calibrate` (relative to the scenario file; with --set: to the working "
-            "folder), or none (a roofline of the figures above)",
+            "Constants that price layers by their shapes: built-in (measured on the GPU, or scaled "
+            "from another board: `zeropeak list gpus` shows the grade; figures stated above scale "
+            "them), a file of `zeropeak calibrate` (relative to the scenario file; with --set: to "
+            "the working folder), or none (a roofline of the figures above)",
             "built-in")),
     ROW(OVERHEAD, "device", "overhead", BYTES(0),
         AUTO("sum of the catalogue's entries: context, communicators, workspaces"),
         TO(device.overhead_bytes), MEANS("Memory outside the tensor allocator", "1.5 GiB")),
     ROW(CONTINGENCY, "device", "contingency", RATIO(0, 10), BY("0"), TO(device.contingency),
         MEANS("Share of the peak to keep free on top of it", "5 %")),
-    ROW(ALLOCATOR, "device", "allocator", ENUM(allocators), BY("none"), TO(device.allocator),
+    ROW(ALLOCATOR, "device", "allocator", ENUM(allocators),
+        AUTO("caching under a framework's runtime, none under ideal"), TO(device.allocator),
         MEANS("Allocator that tensors come from: what it reserves then decides whether a run fits",
               "caching")),
 
@@ -331,9 +333,12 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS(
             "Fixed time of a collective between nodes (fits of public measurements: 42 to 364 us)",
             "80 us")),
-    ROW(COLLECTIVES, "node", "collectives", ENUM(collectives),
-        AUTO("measured; simple where an efficiency or latency of [node] is given"),
-        MEANS("How collectives are priced", "measured")),
+    ROW(COLLECTIVES, "node", "collectives", ENUM(collectives), BY("measured"),
+        MEANS(
+            "How collectives are priced: by measured tables of the platform (else fitted formulas, "
+            "which efficiencies and latencies stated above scale), by formulas alone, or simple: "
+            "latency plus bytes over bandwidth",
+            "measured")),
     ROW(ALGORITHM, "node", "algorithm", ENUM(algorithms), BY("nccl"), TO(network.algorithm),
         MEANS("Which algorithm they run where the price follows it (fitted, measured)", "ring")),
     ROW(H2D, "node", "h2d", RATE(BANDWIDTH), AUTO("the GPU's host link"),

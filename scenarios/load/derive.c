@@ -23,8 +23,12 @@ static void
 find_runtime(ZpScenarioResolve *resolve)
 {
     resolve->runtime = zp_registry_find(zp_scenario_key_text(resolve, ZP_KEY_RUNTIME));
-    if (resolve->runtime != NULL)
+    if (resolve->runtime != NULL) {
+        gboolean ideal = strcmp(resolve->runtime->name, "ideal") == 0;
+        zp_scenario_resolve_put(resolve, ZP_KEY_ALLOCATOR,
+                                ideal ? ZP_ALLOCATOR_NONE : ZP_ALLOCATOR_CACHING, NULL);
         return;
+    }
     gsize n = 0;
     const ZpRuntime *const *table = zp_registry_table(&n);
     g_autofree const char **names = g_new0(const char *, n + 1);

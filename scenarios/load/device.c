@@ -124,8 +124,10 @@ derive_flops(ZpScenarioResolve *resolve)
         return;
     }
     zp_scenario_resolve_put_real(resolve, ZP_KEY_FLOPS, peak, gpu->name);
-    put_known(resolve, ZP_KEY_FLOPS_EFFICIENCY, share(gpu->gemm_flops, gpu->flops_bf16), gpu->name,
-              FLOPS_EFFICIENCY);
+    put_known(resolve, ZP_KEY_FLOPS_EFFICIENCY,
+              share(zp_hardware_sustained_flops(hardware(resolve), gpu),
+                    MAX(gpu->flops_bf16, gpu->flops_fp16)),
+              gpu->name, FLOPS_EFFICIENCY);
 }
 
 static void

@@ -69,7 +69,22 @@ void
 zp_scenario_resolve_put_real(ZpScenarioResolve *resolve, ZpSchemaId id, double real,
                              const char *catalogue)
 {
+    resolve->nominal[id] = real;
     put(resolve, id, &(ZpSchemaValue){.real = real}, catalogue);
+}
+
+double
+zp_scenario_resolve_stated(const ZpScenarioResolve *resolve, ZpSchemaId id)
+{
+    const ZpSchemaKey *key = zp_schema_key(id);
+    ZpSchemaValue fallback = {0};
+    double nominal = resolve->nominal[id];
+    if (nominal <= 0.0 && zp_schema_default(key, &fallback))
+        nominal = fallback.real;
+    double stated = resolve->state->effective[id].value.real;
+    return zp_scenario_resolve_given(resolve, id) && nominal > 0.0 && stated > 0.0
+               ? stated / nominal
+               : 1.0;
 }
 
 void

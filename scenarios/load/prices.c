@@ -1,9 +1,16 @@
 /* How layers and collectives are priced: measured constants instead of the plain keys. */
 #include <string.h>
 
+#include "models/prices/board.h"
 #include "models/prices/cost.h"
 #include "models/prices/fabric.h"
 #include "scenarios/load/resolve_internal.h"
+
+static const ZpHardware *
+hardware(const ZpScenarioResolve *resolve)
+{
+    return resolve->state->hardware->hardware;
+}
 
 /* Sweeps make many scenarios of one file: what the file said is kept with each. */
 static void
@@ -30,32 +37,24 @@ read_file(ZpScenarioResolve *resolve, const char *name)
     resolve->scenario->job.device.calibration = state->calibration;
 }
 
-static gboolean
-any_given(const ZpScenarioResolve *resolve, const ZpSchemaId *keys, gsize n)
-{
-    for (gsize k = 0; k < n; k++) {
-        if (zp_scenario_resolve_given(resolve, keys[k]) &&
-            !zp_scenario_resolve_is_default(resolve, keys[k]))
-            return TRUE;
-    }
-    return FALSE;
-}
-
 void
 zp_scenario_derive_prices(ZpScenarioResolve *resolve)
 {
-    static const ZpSchemaId roofline[] = {ZP_KEY_FLOPS, ZP_KEY_FLOPS_EFFICIENCY,
-                                          ZP_KEY_MEMORY_BANDWIDTH, ZP_KEY_MEMORY_EFFICIENCY};
-    static const ZpSchemaId simple[] = {ZP_KEY_LINK_EFFICIENCY, ZP_KEY_LINK_LATENCY,
-                                        ZP_KEY_NETWORK_EFFICIENCY, ZP_KEY_NETWORK_LATENCY};
-    if (!zp_scenario_resolve_given(resolve, ZP_KEY_CALIBRATION)) {
-        gboolean none = any_given(resolve, roofline, G_N_ELEMENTS(roofline)) ||
-                        resolve->gpu == NULL || zp_calibration_find(resolve->gpu->name) == NULL;
-        zp_scenario_resolve_put_text(resolve, ZP_KEY_CALIBRATION, none ? "none" : "built-in", NULL);
-    }
-    gboolean plain = any_given(resolve, simple, G_N_ELEMENTS(simple));
-    zp_scenario_resolve_put(resolve, ZP_KEY_COLLECTIVES,
-                            plain ? ZP_COLLECTIVES_SIMPLE : ZP_COLLECTIVES_MEASURED, NULL);
+    gboolean known =
+        resolve->gpu != NULL && zp_hardware_chip(hardware(resolve), resolve->gpu->chip);
+    zp_scenario_resolve_put_text(resolve, ZP_KEY_CALIBRATION, known ? "built-in" : "none", NULL);
+}
+
+/* A stated figure replaces the catalogue's, and what was measured goes with it: a GPU whose peak or
+ * achieved share is another computes faster in proportion, whatever the shape. */
+static void
+apply_stated(const ZpScenarioResolve *resolve, ZpCalibration *constants)
+{
+    constants->gemm_efficiency *= zp_scenario_resolve_stated(resolve, ZP_KEY_FLOPS_EFFICIENCY);
+    constants->memory_efficiency *= zp_scenario_resolve_stated(resolve, ZP_KEY_MEMORY_EFFICIENCY);
+    zp_calibration_scale_attention(
+        constants, zp_scenario_resolve_stated(resolve, ZP_KEY_FLOPS) *
+                       zp_scenario_resolve_stated(resolve, ZP_KEY_FLOPS_EFFICIENCY));
 }
 
 static void
@@ -72,12 +71,16 @@ set_calibration(ZpScenarioResolve *resolve)
         return;
     }
     const char *gpu = resolve->gpu != NULL ? resolve->gpu->name : "a GPU without a name";
-    device->calibration = zp_calibration_find(gpu);
+    resolve->state->calibration =
+        resolve->gpu != NULL ? zp_board_constants(hardware(resolve), resolve->gpu) : NULL;
+    device->calibration = resolve->state->calibration;
     if (device->calibration == NULL)
         zp_scenario_resolve_warn(resolve, ZP_KEY_CALIBRATION,
-                                 "has no effect: no constants were measured on %s; layers are "
+                                 "has no effect: nothing is known of the chip of %s; layers are "
                                  "priced by a roofline",
                                  gpu);
+    else
+        apply_stated(resolve, resolve->state->calibration);
 }
 
 /* By the compute capability that NVIDIA names architectures after. */
@@ -95,6 +98,29 @@ generation_of(const char *gpu)
     return 0;
 }
 
+static ZpTime
+scaled(ZpTime time_ps, double factor)
+{
+    return zp_time_from_seconds(zp_time_to_seconds(time_ps) * factor);
+}
+
+/* As for the GPU: latencies and shares in proportion, and measured tables with the rates. */
+static void
+apply_stated_links(const ZpScenarioResolve *resolve, ZpNetwork *network)
+{
+    double link = zp_scenario_resolve_stated(resolve, ZP_KEY_LINK_EFFICIENCY);
+    double nic = zp_scenario_resolve_stated(resolve, ZP_KEY_NETWORK_EFFICIENCY);
+    network->link_efficiency *= link;
+    network->network_efficiency *= nic;
+    network->link_latency_ps =
+        scaled(network->link_latency_ps, zp_scenario_resolve_stated(resolve, ZP_KEY_LINK_LATENCY));
+    network->network_latency_ps = scaled(
+        network->network_latency_ps, zp_scenario_resolve_stated(resolve, ZP_KEY_NETWORK_LATENCY));
+    network->measured_link_rate = link * zp_scenario_resolve_stated(resolve, ZP_KEY_LINK_BANDWIDTH);
+    network->measured_network_rate =
+        nic * zp_scenario_resolve_stated(resolve, ZP_KEY_NETWORK_BANDWIDTH);
+}
+
 static void
 set_collectives(ZpScenarioResolve *resolve)
 {
@@ -110,6 +136,7 @@ set_collectives(ZpScenarioResolve *resolve)
                              generation_of(resolve->gpu->name));
     zp_cost_network_fabric(network, resolve->node != NULL ? resolve->node->name : NULL);
     network->algorithm = algorithm;
+    apply_stated_links(resolve, network);
     if (how != ZP_COLLECTIVES_MEASURED)
         return;
     resolve->state->tables = zp_cost_tables_new(resolve->gpu->name, NULL);

@@ -25,6 +25,8 @@ typedef struct {
     const ZpOptimizer *optimizer;
     const ZpRuntime *runtime;
     ZpScenarioRoute route;
+    double nominal[ZP_N_KEYS]; /* of reals with a rule: what the rule says, also where a value was
+                                * given; 0: no rule said anything */
 } ZpScenarioResolve;
 
 /* keys.c: one key.  "PLACE: [section] key: what": the place is where the key was given, else the
@@ -61,6 +63,8 @@ void zp_scenario_resolve_put_text(ZpScenarioResolve *resolve, ZpSchemaId id, con
  * place of all legal names, or NULL. */
 void zp_scenario_resolve_unknown(ZpScenarioResolve *resolve, ZpSchemaId id, const char *what,
                                  const char *const *names, const char *more);
+/* What was stated over what would have held without; 1 where nothing was. */
+double zp_scenario_resolve_stated(const ZpScenarioResolve *resolve, ZpSchemaId id);
 static inline gint64
 zp_scenario_key_integer(const ZpScenarioResolve *resolve, ZpSchemaId id)
 {

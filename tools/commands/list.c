@@ -7,6 +7,7 @@
 #include "models/job/runtime.h"
 #include "models/ledger/checks.h"
 #include "models/machine/hardware.h"
+#include "models/prices/board.h"
 #include "models/runtimes/registry.h"
 #include "models/words/nearest.h"
 #include "tools/commands/commands.h"
@@ -44,14 +45,15 @@ list_gpus(void)
     g_autoptr(ZpHardware) hardware = zp_hardware_load();
     gsize n = 0;
     const ZpGpu *gpus = zp_hardware_gpus(hardware, &n);
-    printf("%-18s %12s %14s %12s %12s\n", "gpu", "memory GiB", "bf16 TFLOP/s", "HBM GB/s",
-           "link GB/s");
+    printf("%-21s %12s %14s %12s %12s  %-7s %s\n", "gpu", "memory GiB", "bf16 TFLOP/s", "HBM GB/s",
+           "link GB/s", "chip", "constants");
     for (gsize i = 0; i < n; i++) {
-        printf("%-18s %12.2f", gpus[i].name, (double)gpus[i].memory_bytes / 1073741824.0);
+        printf("%-21s %12.2f", gpus[i].name, (double)gpus[i].memory_bytes / 1073741824.0);
         print_figure(14, 1, gpus[i].flops_bf16 / 1e12);
         print_figure(12, 0, gpus[i].memory_bytes_per_s / 1e9);
         print_figure(12, 0, gpus[i].link_bytes_per_s / 1e9);
-        printf("\n");
+        printf("  %-7s %s\n", gpus[i].chip != NULL ? gpus[i].chip : "-",
+               zp_grade_name(zp_board_grade(hardware, &gpus[i])));
     }
 }
 
