@@ -85,7 +85,9 @@ table_of(Run *run, const char *folder, GError **error)
     g_autofree char *unasked = g_build_filename(folder, "not-asked.txt", NULL);
     table_head(run->n_agree, run->n_differ, run->n_cases, out);
     g_string_append(out, run->sections->str);
-    if (!table_unasked(unasked, out, error))
+    g_return_val_if_fail(paths->len > 0, NULL);
+    g_autoptr(Figures) figures = figures_new(g_ptr_array_index(paths, 0));
+    if (!table_unasked(unasked, figures, out, error))
         return NULL;
     return g_string_free(g_steal_pointer(&out), FALSE);
 }

@@ -84,6 +84,7 @@ whole_step(const Outcome *o, const char *name, Figure *figure)
         {"persistent", FIGURE_BYTES, (double)s->persistent_bytes},
         {"capacity", FIGURE_BYTES, (double)s->capacity_bytes},
         {"overhead", FIGURE_BYTES, (double)job->device.overhead_bytes},
+        {"active", FIGURE_BYTES, s->has_allocator ? (double)s->allocator.peak.active_bytes : NAN},
         {"over_bytes", FIGURE_BYTES, (double)o->over_bytes},
         {"over_live", FIGURE_BYTES, (double)o->over_live_bytes},
         {"host_peak", FIGURE_BYTES, (double)s->host_peak_bytes},

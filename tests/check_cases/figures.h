@@ -6,6 +6,8 @@
  *   most.CLASS                               the class's own maximum, whenever that is
  *   largest.CLASS                            largest single device buffer born in that class
  *   role.ROLE                                all device buffers of a role made in one step
+ *   active                                   with device.allocator: what releases on other streams
+ *                                            still hold counts as well
  *   over_bytes, over_live                    the first allocation beyond the capacity, and what was
  *                                            allocated then (runtime overhead not included)
  *   host_peak, host_node, host.CLASS         host bytes: of a rank, of a node's ranks, by class

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "tests/check_cases/denial.h"
+
 static void
 cell(GString *out, const char *text)
 {
@@ -59,8 +61,10 @@ table_head(guint n_agree, guint n_differ, guint n_cases, GString *out)
 }
 
 gboolean
-table_unasked(const char *path, GString *out, GError **error)
+table_unasked(const char *path, Figures *figures, GString *out, GError **error)
 {
+    g_autofree char *folder = g_path_get_dirname(path);
+    g_autofree char *root = g_build_filename(folder, "..", "..", NULL);
     g_autofree char *text = NULL;
     if (!g_file_get_contents(path, &text, NULL, error))
         return FALSE;
@@ -70,10 +74,14 @@ table_unasked(const char *path, GString *out, GError **error)
     for (char **line = lines; *line != NULL; line++) {
         if (**line == '#' || **line == '\0')
             continue;
-        g_auto(GStrv) fields = g_strsplit(*line, ";", 4);
-        if (g_strv_length(fields) != 4) {
-            g_set_error(error, CASE_ERROR, 0, "%s: '%s' is not ID;title;source;reason", path,
+        g_auto(GStrv) fields = g_strsplit(*line, ";", 5);
+        if (g_strv_length(fields) != 5) {
+            g_set_error(error, CASE_ERROR, 0, "%s: '%s' is not ID;title;source;reason;denied", path,
                         *line);
+            return FALSE;
+        }
+        if (!denial_check(figures, root, fields[4], error)) {
+            g_prefix_error(error, "%s: %s: ", path, fields[0]);
             return FALSE;
         }
         g_string_append_printf(out, "| %s %s | ", fields[0], fields[1]);
