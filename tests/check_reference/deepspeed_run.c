@@ -118,6 +118,7 @@ compile(DsRun *run)
     run->tap.all_reduce = run->settings.all_reduce_for_fetch;
     g_ptr_array_set_size(run->tap.log, 0);
     g_array_set_size(run->tap.marks, 0);
+    g_array_set_size(run->tap.changes, 0);
     g_array_set_size(run->tap.step_begin, 0);
     run->tap.stepped = TRUE;
     run->tap.fast = run->settings.module_granularity > 0;
@@ -160,6 +161,7 @@ ds_check_run(DsCheck *check, JsonObject *root)
     run->tape = zp_tape_new(zp_vocabulary_get());
     run->tap.log = g_ptr_array_new_with_free_func(g_free);
     run->tap.marks = g_array_new(FALSE, FALSE, sizeof(DsMark));
+    run->tap.changes = g_array_new(FALSE, FALSE, sizeof(DsChange));
     run->tap.step_begin = g_array_new(FALSE, FALSE, sizeof(gint32));
     run->tap.placeholder = g_array_new(FALSE, TRUE, sizeof(guint8));
     run->tap.persisted = g_string_new(NULL);
@@ -170,6 +172,7 @@ ds_check_run(DsCheck *check, JsonObject *root)
         ds_compare_layout(run);
         ds_compare_events(run);
         ds_compare_collectives(run);
+        ds_compare_steadiness(run);
         ds_compare_backward_state(run);
         ds_compare_snapshots(run, ds_array(run->expected, "snapshots_rank0"));
         JsonArray *others = ds_array(run->expected, "snapshots_other_ranks");
@@ -183,6 +186,7 @@ ds_check_run(DsCheck *check, JsonObject *root)
     zp_ds_tree_free(run->tree);
     g_ptr_array_unref(run->tap.log);
     g_array_unref(run->tap.marks);
+    g_array_unref(run->tap.changes);
     g_array_unref(run->tap.step_begin);
     g_array_unref(run->tap.placeholder);
     g_string_free(run->tap.persisted, TRUE);

@@ -10,6 +10,11 @@ typedef struct {
     gint64 resident; /* ... of those that are available */
 } DsMark;
 
+/* One parameter becomes whole (sign 1) or is released. */
+typedef struct {
+    gint32 position, id, sign;
+} DsChange;
+
 /* Stage-3 events of one compilation, cut into steps by STEP. */
 typedef struct {
     const ZpDsTree *tree;
@@ -18,6 +23,7 @@ typedef struct {
     GPtrArray *log;
     GArray *step_begin; /* gint32: first line of each step */
     GArray *marks;      /* DsMark */
+    GArray *changes;    /* DsChange */
     GString *persisted;
     gboolean stepped;    /* the next root forward begins a step */
     gboolean fast;       /* leaf modules leave a one-element tensor in what they release */
@@ -46,7 +52,13 @@ void ds_tap_finish(DsTap *tap);
 /* Sums of the marks up to a place of the tape. */
 DsMark ds_tap_gathered(const DsTap *tap, gint32 position);
 
+/* Is the parameter whole at that place of the tape? */
+gboolean ds_tap_is_gathered(const DsTap *tap, gint32 id, gint32 position);
+
 void ds_compare_layout(DsRun *run);
+void ds_compare_averaged(DsRun *run, const char *where, gboolean boundary, JsonObject *expected);
+void ds_compare_flats(DsRun *run, const char *where, JsonObject *expected);
+void ds_compare_steadiness(DsRun *run);
 void ds_compare_events(DsRun *run);
 void ds_compare_collectives(DsRun *run);
 void ds_compare_backward_state(DsRun *run);

@@ -4,7 +4,6 @@
 
 #include "deepspeed_run.h"
 #include "deepspeed_snapshot.h"
-#include "models/runtimes/deepspeed/modules/flat.h"
 
 /* Collectives */
 
@@ -92,12 +91,72 @@ ds_compare_collectives(DsRun *run)
     }
 }
 
+/* In steady state a step does what the one before did. */
+void
+ds_compare_steadiness(DsRun *run)
+{
+    const ZpTape *tape = run->tape;
+    if (!json_object_has_member(run->expected, "steady_equals_previous") || run->steps < 2)
+        return;
+    gint64 last = run->steps - 1;
+    g_autoptr(GPtrArray) now =
+        list_collectives(run, tape->step_begin[last], step_end(tape, last), TRUE);
+    g_autoptr(GPtrArray) before =
+        list_collectives(run, tape->step_begin[last - 1], step_end(tape, last - 1), TRUE);
+    gboolean equal = now->len == before->len;
+    for (guint i = 0; i < now->len && equal; i++)
+        equal = strcmp(now->pdata[i], before->pdata[i]) == 0;
+    ds_expect_int(run->check, "steady_equals_previous", equal,
+                  ds_flag(run->expected, "steady_equals_previous"));
+}
+
 /* Lines of the log between two instructions. */
 static gint32
 lines_at(const DsTap *tap, gint64 step)
 {
     return step < tap->step_begin->len ? g_array_index(tap->step_begin, gint32, step)
                                        : (gint32)tap->log->len;
+}
+
+static gboolean
+is_wait(const char *line)
+{
+    return line != NULL && g_str_has_prefix(line, "W(");
+}
+
+static int
+by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Waits inside one hook come from a set, in no order of their own. */
+static void
+order_waits(GPtrArray *lines)
+{
+    for (guint first = 0; first < lines->len;) {
+        guint end = first;
+        while (end < lines->len && is_wait(lines->pdata[end]))
+            end++;
+        if (end > first + 1)
+            qsort(lines->pdata + first, end - first, sizeof(gpointer), by_text);
+        first = end + 1;
+    }
+}
+
+static JsonArray *
+with_ordered_waits(JsonArray *recorded)
+{
+    g_autoptr(GPtrArray) lines = g_ptr_array_new();
+    JsonArray *ordered = json_array_new();
+    for (guint i = 0; i < json_array_get_length(recorded); i++) {
+        const char *line = json_array_get_string_element(recorded, i);
+        g_ptr_array_add(lines, (gpointer)(line != NULL ? line : "(not a string)"));
+    }
+    order_waits(lines);
+    for (guint i = 0; i < lines->len; i++)
+        json_array_add_string_element(ordered, lines->pdata[i]);
+    return ordered;
 }
 
 void
@@ -115,7 +174,9 @@ ds_compare_events(DsRun *run)
         for (gint32 l = lines_at(&run->tap, steps[i].step);
              l < lines_at(&run->tap, steps[i].step + 1); l++)
             g_ptr_array_add(ours, run->tap.log->pdata[l]);
-        ds_expect_list(run->check, steps[i].key, ours, theirs);
+        order_waits(ours);
+        g_autoptr(JsonArray) ordered = with_ordered_waits(theirs);
+        ds_expect_list(run->check, steps[i].key, ours, ordered);
     }
 }
 
@@ -188,6 +249,21 @@ backward_end(const ZpTape *tape, gint64 step, gint64 micro)
     return end;
 }
 
+/* Names of what is whole at a place. */
+static void
+compare_gathered(DsRun *run, const char *where, gint32 place, JsonObject *expected)
+{
+    JsonArray *theirs = ds_array(expected, "gathered_params");
+    if (theirs == NULL)
+        return;
+    g_autoptr(GPtrArray) ours = g_ptr_array_new();
+    for (gint32 id = 0; id < (gint32)run->tree->parameters->len; id++)
+        if (ds_tap_is_gathered(&run->tap, id, place))
+            g_ptr_array_add(ours, (gpointer)zp_ds_tree_parameter(run->tree, id)->name);
+    g_autofree char *what = g_strconcat(where, " gathered_params", NULL);
+    ds_expect_list(run->check, what, ours, theirs);
+}
+
 void
 ds_compare_snapshots(DsRun *run, JsonArray *snapshots)
 {
@@ -217,7 +293,7 @@ ds_compare_snapshots(DsRun *run, JsonArray *snapshots)
             ds_diverge(run->check, "unknown snapshot '%s'", tag);
             return;
         }
-        place.gathered_elements = ds_tap_gathered(&run->tap, place.begin).resident;
+        place.gathered_elements = ds_tap_gathered(&run->tap, place.begin).data;
         for (gint32 id = 0; id < (gint32)run->tree->parameters->len; id++)
             if (!zp_ds_tree_parameter(run->tree, id)->trainable)
                 place.frozen_bytes += zp_ds_bytes(
@@ -225,63 +301,8 @@ ds_compare_snapshots(DsRun *run, JsonArray *snapshots)
                     zp_ds_partition_elements(zp_ds_tree_parameter(run->tree, id)->elements,
                                              run->job.world.ranks));
         ds_compare_snapshot(run->check, tag, &place, expected);
+        ds_compare_averaged(run, tag, place.boundary, expected);
+        ds_compare_flats(run, tag, expected);
+        compare_gathered(run, tag, place.begin, expected);
     }
-}
-
-/* Flattening and partitions, from the arithmetic the compilers use. */
-static void
-compare_flat(DsRun *run)
-{
-    JsonArray *orders = ds_array(run->expected, "flat_order");
-    const ZpDsTree *tree = run->tree;
-    for (guint g = 0; orders != NULL && g < json_array_get_length(orders); g++) {
-        g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(gint32));
-        g_autoptr(GArray) sizes = g_array_new(FALSE, FALSE, sizeof(gint64));
-        for (gint32 id = 0; id < (gint32)tree->parameters->len; id++)
-            if (run->groups[id] == (gint32)g && zp_ds_tree_parameter(tree, id)->trainable) {
-                g_array_append_val(ids, id);
-                g_array_append_val(sizes, zp_ds_tree_parameter(tree, id)->elements);
-            }
-        g_auto(ZpDsFlatGroup) group = {0};
-        zp_ds_flat_group_init(&group, (const gint64 *)(gconstpointer)sizes->data, (gint32)ids->len,
-                              run->job.world.ranks, run->settings.round_robin_gradients);
-        g_autoptr(GPtrArray) names = g_ptr_array_new();
-        for (gint32 p = 0; p < group.n; p++)
-            g_ptr_array_add(names, (gpointer)zp_ds_tree_parameter(
-                                       tree, g_array_index(ids, gint32, group.order[p]))
-                                       ->name);
-        ds_expect_list(run->check, "flat_order", names, json_array_get_array_element(orders, g));
-        ds_expect_int(run->check, "partition_size", group.slice_elements,
-                      json_array_get_int_element(ds_array(run->expected, "partition_size"), g));
-        /* groups_padding of rank 0: what its slice lacks. */
-        gint64 padding = MAX(group.slice_elements - group.elements, 0);
-        ds_expect_int(run->check, "padding", padding,
-                      json_array_get_int_element(ds_array(run->expected, "padding"), g));
-    }
-}
-
-static void
-compare_partition(DsRun *run)
-{
-    JsonArray *partition = ds_array(run->expected, "partition");
-    for (guint i = 0; partition != NULL && i < json_array_get_length(partition); i++) {
-        JsonArray *row = json_array_get_array_element(partition, i);
-        const ZpDsParameter *parameter = zp_ds_tree_parameter(run->tree, (gint32)i);
-        const char *name = json_array_get_string_element(row, 0);
-        if (strcmp(name, parameter->name) != 0)
-            ds_diverge(run->check, "partition: ours %s, theirs %s", parameter->name, name);
-        ds_expect_int(run->check, name, parameter->elements, json_array_get_int_element(row, 1));
-        ds_expect_int(run->check, name,
-                      zp_ds_partition_elements(parameter->elements, run->job.world.ranks),
-                      json_array_get_int_element(row, 2));
-        ds_expect_int(run->check, name, parameter->persistent,
-                      json_array_get_boolean_element(row, 3));
-    }
-}
-
-void
-ds_compare_layout(DsRun *run)
-{
-    compare_flat(run);
-    compare_partition(run);
 }

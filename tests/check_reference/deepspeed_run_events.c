@@ -35,6 +35,8 @@ mark(DsTap *tap, const ZpDsEvent *event, int sign)
         guint8 *placeholder = &g_array_index(tap->placeholder, guint8, event->ids[i]);
         entry.data += leaves - *placeholder;
         *placeholder = (guint8)leaves;
+        DsChange change = {entry.position, event->ids[i], sign};
+        g_array_append_val(tap->changes, change);
     }
     g_array_append_val(tap->marks, entry);
 }
@@ -118,4 +120,16 @@ ds_tap_gathered(const DsTap *tap, gint32 position)
         sum.resident += entry->resident;
     }
     return sum;
+}
+
+gboolean
+ds_tap_is_gathered(const DsTap *tap, gint32 id, gint32 position)
+{
+    int sum = 0;
+    for (guint i = 0; i < tap->changes->len; i++) {
+        const DsChange *change = &g_array_index(tap->changes, DsChange, i);
+        if (change->id == id && change->position <= position)
+            sum += change->sign;
+    }
+    return sum > 0;
 }

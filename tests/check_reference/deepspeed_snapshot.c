@@ -65,6 +65,9 @@ compare_tensors(DsCheck *check, const char *what, const GArray *sizes, int dtype
         ds_expect_int(check, what, bytes, ds_int(tensor, "bytes", -1));
         ds_expect_int(check, what, bytes * 8 / zp_ds_dtype_bits(dtype),
                       ds_int(tensor, "elements", -1));
+        const char *sent = ds_text(tensor, "comm_dtype", zp_dtype_name((ZpDtype)dtype));
+        if (strcmp(zp_dtype_name((ZpDtype)dtype), sent) != 0)
+            ds_diverge(check, "%s: theirs sent in %s", what, sent);
         if (strcmp(zp_dtype_name((ZpDtype)dtype), ds_text(tensor, "dtype", "")) != 0)
             ds_diverge(check, "%s: ours in %s, theirs in %s", what, zp_dtype_name((ZpDtype)dtype),
                        ds_text(tensor, "dtype", ""));
@@ -132,7 +135,7 @@ compare_stage3(DsCheck *check, const char *where, const DsPlace *place, const GA
     gint64 theirs = 0;
     JsonArray *flats = ds_array(expected, "lp_flat");
     for (guint i = 0; flats != NULL && i < json_array_get_length(flats); i++)
-        theirs += ds_int(json_array_get_object_element(flats, i), "bytes", 0);
+        theirs += ds_int(json_array_get_object_element(flats, i), "bytes", 0); /* sizes: layout */
     /* The flats of the sub-groups are views of one buffer. */
     if (flats != NULL)
         ds_expect_int(check, what,
@@ -157,6 +160,8 @@ compare_stage3(DsCheck *check, const char *where, const DsPlace *place, const GA
         ds_expect_int(check, grad, ours_flat, flat_bytes);
         ds_expect_int(check, grad, flat_bytes * 8 / zp_ds_dtype_bits(formats->accumulate),
                       ds_int(flat, "elements", -1));
+        if (strcmp(ds_text(flat, "dtype", ""), zp_dtype_name((ZpDtype)formats->accumulate)) != 0)
+            ds_diverge(check, "%s: theirs in %s", grad, ds_text(flat, "dtype", ""));
     }
     JsonArray *fp32 = ds_array(expected, "fp32_grads");
     g_autofree char *fp32_what = g_strdup_printf("%s fp32_grads", where);
