@@ -18,8 +18,10 @@ static void
 cost_stream(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpModelLayer *layer)
 {
     gint64 b = traits->number_bytes;
-    gboolean fused = traits->layer_norm || traits->norm == ZP_NORM_FUSED;
-    layer->traffic_bytes_per_token += facts->norms_width * (fused ? 2 * b : 21 * b);
+    gboolean fused = traits->norm == ZP_NORM_FUSED;
+    layer->traffic_bytes_per_token += facts->norms_width * (traits->layer_norm ? 2 * b
+                                                            : fused            ? 4 * b
+                                                                               : 21 * b);
     if (layer->kind != ZP_LAYER_NORM)
         layer->traffic_bytes_per_token += 3 * b * facts->residual_width;
     layer->stream_traffic_bytes_per_token = layer->traffic_bytes_per_token;

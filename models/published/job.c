@@ -187,6 +187,8 @@ fill_training(ZpValidateJob *self, const Row *row, GError **error)
                     zp_parallel_pipeline(parallel);
     gint64 implied = batch * copies / (training->micro_batch * ranks);
     training->accumulation = integer(row, "grad_accum", MAX(1, implied));
+    if (has(row, "notes", "micro-iteration"))
+        training->accumulation = 1; /* that is what was timed */
     const char *policy = text(row, "activation_ckpt");
     training->checkpointing = ZP_CHECKPOINTING_NONE;
     if (g_str_has_prefix(policy, "full") || has(row, "activation_ckpt", "every"))
@@ -252,17 +254,18 @@ static gboolean
 fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
 {
     ZpJob *job = &self->job;
-    const char *strategy = text(row, "strategy");
     if (has(row, "notes", "fp8") || has(row, "notes", "float8") || has(row, "param_dtype", "fp8"))
         return refuse(error, "products in fp8 have no measured constants");
     job->runtime = "ideal";
-    job->zero.stage = g_ascii_strncasecmp(strategy, "zero1", 5) == 0   ? 1
-                      : g_ascii_strncasecmp(strategy, "zero2", 5) == 0 ? 2
-                      : g_ascii_strncasecmp(strategy, "ddp", 3) == 0   ? 0
-                                                                       : 3;
+    gboolean adapters =
+        has(row, "strategy", "lora") || has(row, "notes", "lora") || has(row, "model_name", "lora");
+    if (adapters)
+        return refuse(error, "the adapters are not described");
+    if (!zp_validate_record_stage(row, &job->zero.stage, error))
+        return FALSE;
     job->precision = (ZpPrecision){ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_BF16,
                                    ZP_DTYPE_BF16, ZP_DTYPE_FP32, ZP_DTYPE_FP32};
-    if (has(row, "framework", "fsdp") && job->zero.stage == 3) {
+    if (has(row, "framework", "fsdp") && job->zero.stage >= 2) {
         job->runtime = has(row, "framework", "fsdp2") ? "fsdp2" : "fsdp1";
         job->precision.parameter = job->precision.gradient = ZP_DTYPE_FP32;
         job->precision.master = ZP_DTYPE_NONE;
@@ -313,6 +316,14 @@ zp_validate_job_cut_stage(ZpValidateJob *self, GError **error)
     return pipeline == 1 || self->last_stage != NULL;
 }
 
+/* Frameworks whose blocks come with kernels of their own for norms and rotary embedding:
+ * Megatron-LM and its kin (Apex, Transformer Engine). */
+static gboolean
+has_fused_kernels(const Row *row)
+{
+    return has(row, "framework", "megatron");
+}
+
 static gboolean
 fill_model(ZpValidateJob *self, const Row *row, GError **error)
 {
@@ -323,6 +334,8 @@ fill_model(ZpValidateJob *self, const Row *row, GError **error)
         .compile = is_compiled(row) ? ZP_COMPILE_BLOCKS : ZP_COMPILE_NONE,
         .selective = has(row, "activation_ckpt", "selective_op") ? ZP_SELECTIVE_EVERY_SECOND_PRODUCT
                                                                  : ZP_SELECTIVE_ATTENTION_CORE,
+        .fused_norms = has_fused_kernels(row) ? ZP_TRAIT_YES : ZP_TRAIT_DEFAULT,
+        .fused_rotary = has_fused_kernels(row),
         .causal = TRUE,
         .transformers = ZP_TRANSFORMERS_4,
         .tensor_parallel = parallel->tensor,

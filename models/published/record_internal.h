@@ -28,6 +28,10 @@ gint64 zp_validate_record_micro_batch(const ZpValidateRecord *record);
 gint64 zp_validate_record_sequence(const ZpValidateRecord *record);
 gint64 zp_validate_record_vocabulary(const ZpValidateRecord *record);
 
+/* The stage of ZeRO that the strategy means, wherever in it the word stands; 0 where it names cuts
+ * alone.  Under FSDP 2 is SHARD_GRAD_OP.  Fails on a word that is not understood. */
+gboolean zp_validate_record_stage(const ZpValidateRecord *record, int *stage, GError **error);
+
 /* Cuts of the model, as the strategy names them: "zero1 + tp8 pp4 dp2", "fsdp32 x tp8".  Fails on
  * those that are not modelled. */
 gboolean zp_validate_record_parallel(const ZpValidateRecord *record, ZpParallel *parallel,
