@@ -8,3 +8,7 @@ add_test(NAME reference_activations COMMAND check_activations ${CMAKE_CURRENT_SO
 add_test(NAME reference_cases COMMAND check_cases ${PROJECT_SOURCE_DIR}/scenarios/cases)
 add_test(NAME reference_cases_table COMMAND check_cases --current ${PROJECT_SOURCE_DIR}/tools/docs/cases.md ${PROJECT_SOURCE_DIR}/scenarios/cases)
 add_test(NAME reference_e2e COMMAND check_e2e --known ${CMAKE_CURRENT_SOURCE_DIR}/reference/e2e/known.csv ${CMAKE_CURRENT_SOURCE_DIR}/reference/e2e)
+foreach(kind deepspeed fsdp)
+    add_test(NAME reference_${kind}_fields COMMAND check_reference ${kind}-fields
+        ${CMAKE_CURRENT_SOURCE_DIR}/reference/${kind}/fields.txt ${CMAKE_CURRENT_SOURCE_DIR}/reference/${kind})
+endforeach()

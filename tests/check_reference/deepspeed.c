@@ -131,6 +131,35 @@ load(JsonParser *parser, const char *path, GError **error)
     return json_parser_load_from_stream(parser, plain, NULL, error);
 }
 
+static void
+check_root(DsCheck *check, JsonObject *root)
+{
+    const char *kind = ds_text(root, "kind", "");
+    if (strcmp(kind, "coordinator") == 0)
+        ds_check_coordinator(check, root);
+    else if (g_str_has_prefix(kind, "arithmetic_"))
+        ds_check_arithmetic(check, kind + strlen("arithmetic_"), root);
+    else if (strcmp(kind, "engine_run") == 0)
+        ds_check_run(check, root);
+    else
+        ds_diverge(check, "unknown kind '%s' (coordinator, arithmetic_*, engine_run)", kind);
+    if (!ds_failed(check) && check->n_compared == 0 && !check->skipped)
+        ds_diverge(check, "nothing to compare in this case");
+}
+
+gboolean
+ds_passes(const char *text)
+{
+    g_autoptr(JsonNode) node = json_from_string(text, NULL);
+    if (node == NULL || !JSON_NODE_HOLDS_OBJECT(node))
+        return FALSE;
+    DsCheck check = {.divergence = g_string_new(NULL)};
+    check_root(&check, json_node_get_object(node));
+    gboolean passed = !ds_failed(&check);
+    g_string_free(check.divergence, TRUE);
+    return passed;
+}
+
 static gboolean
 check_file(const char *path)
 {
@@ -147,18 +176,8 @@ check_file(const char *path)
         return FALSE;
     }
     JsonObject *root = json_node_get_object(node);
-    const char *kind = ds_text(root, "kind", "");
     DsCheck check = {.divergence = g_string_new(NULL)};
-    if (strcmp(kind, "coordinator") == 0)
-        ds_check_coordinator(&check, root);
-    else if (g_str_has_prefix(kind, "arithmetic_"))
-        ds_check_arithmetic(&check, kind + strlen("arithmetic_"), root);
-    else if (strcmp(kind, "engine_run") == 0)
-        ds_check_run(&check, root);
-    else
-        ds_diverge(&check, "unknown kind '%s' (coordinator, arithmetic_*, engine_run)", kind);
-    if (!ds_failed(&check) && check.n_compared == 0 && !check.skipped)
-        ds_diverge(&check, "nothing to compare in this case");
+    check_root(&check, root);
     gboolean passed = !ds_failed(&check);
     if (check.skipped)
         printf("skip %s: recorded as an artifact of the recording machine\n",

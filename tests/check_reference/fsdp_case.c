@@ -326,9 +326,16 @@ read_plan(FsdpCaseReader *reader)
 FsdpCase *
 fsdp_case_read(const char *path, GError **error)
 {
+    g_autofree char *text = NULL;
+    return g_file_get_contents(path, &text, NULL, error) ? fsdp_case_parse(text, error) : NULL;
+}
+
+FsdpCase *
+fsdp_case_parse(const char *text, GError **error)
+{
     g_autoptr(FsdpCase) fsdp_case = g_new0(FsdpCase, 1);
-    fsdp_case->parser = json_parser_new_immutable();
-    if (!json_parser_load_from_file(fsdp_case->parser, path, error))
+    fsdp_case->parser = json_parser_new();
+    if (!json_parser_load_from_data(fsdp_case->parser, text, -1, error))
         return NULL;
     fsdp_case->root = json_node_get_object(json_parser_get_root(fsdp_case->parser));
     fsdp_case->id = fsdp_json_interned(fsdp_case->root, "id");

@@ -14,5 +14,6 @@ typedef struct {
 } FsdpCase;
 
 FsdpCase *fsdp_case_read(const char *path, GError **error);
+FsdpCase *fsdp_case_parse(const char *text, GError **error);
 void fsdp_case_free(FsdpCase *fsdp_case);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(FsdpCase, fsdp_case_free)

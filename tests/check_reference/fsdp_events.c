@@ -44,6 +44,14 @@ is_ignored(const char *buffer)
            strcmp(buffer, "ddp_index") == 0;
 }
 
+static void
+composition_free(gpointer data)
+{
+    FsdpComposition *composition = data;
+    g_hash_table_unref(composition->by_buffer);
+    g_free(composition);
+}
+
 static FsdpHistory *
 history_new(void)
 {
@@ -51,6 +59,7 @@ history_new(void)
     history->events = g_array_new(FALSE, TRUE, sizeof(FsdpEvent));
     history->start = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     history->peaks = g_array_new(FALSE, TRUE, sizeof(FsdpPeak));
+    history->worst = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, composition_free);
     return history;
 }
 
@@ -62,6 +71,7 @@ fsdp_history_free(FsdpHistory *history)
     g_array_unref(history->events);
     g_hash_table_unref(history->start);
     g_array_unref(history->peaks);
+    g_hash_table_unref(history->worst);
     g_free(history);
 }
 
@@ -159,19 +169,47 @@ typedef struct {
     const ZpTape *tape;
     FsdpHistory *history;
     const char **names; /* by buffer: what it is now; NULL: not live */
+    GHashTable *now;    /* by name: bytes */
     gint64 bytes;
+    gint32 n_gradients; /* of this micro-batch, since the last collective */
+    gint32 micro_batch;
     gboolean recording;
 } Replay;
 
 static void
-add_start(FsdpHistory *history, const char *name, gint64 bytes)
+add_bytes(GHashTable *sums, const char *name, gint64 bytes)
 {
-    gint64 *sum = g_hash_table_lookup(history->start, name);
+    gint64 *sum = g_hash_table_lookup(sums, name);
     if (sum == NULL) {
         sum = g_new0(gint64, 1);
-        g_hash_table_insert(history->start, (gpointer)g_intern_string(name), sum);
+        g_hash_table_insert(sums, (gpointer)g_intern_string(name), sum);
     }
     *sum += bytes;
+}
+
+static GHashTable *
+new_sums(void)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
+}
+
+/* The first instant that reaches the most. */
+static void
+consider(Replay *replay, const char *key)
+{
+    FsdpComposition *worst = g_hash_table_lookup(replay->history->worst, key);
+    if (worst != NULL && worst->bytes >= replay->bytes)
+        return;
+    FsdpComposition *fresh = g_new0(FsdpComposition, 1);
+    fresh->bytes = replay->bytes;
+    fresh->by_buffer = new_sums();
+    GHashTableIter iter;
+    gpointer name, sum;
+    g_hash_table_iter_init(&iter, replay->now);
+    while (g_hash_table_iter_next(&iter, &name, &sum))
+        if (*(const gint64 *)sum != 0)
+            add_bytes(fresh->by_buffer, name, *(const gint64 *)sum);
+    g_hash_table_replace(replay->history->worst, (gpointer)g_intern_string(key), fresh);
 }
 
 static void
@@ -192,8 +230,18 @@ replay_change(Replay *replay, const ZpTapeInstr *instr)
     replay->names[instr->a] = instr->op == ZP_TAPE_FREE ? NULL : name;
     gint64 before = replay->bytes;
     replay->bytes += sign * buffer->bytes;
+    if (old != NULL)
+        add_bytes(replay->now, old, -buffer->bytes);
+    if (sign >= 0)
+        add_bytes(replay->now, name, buffer->bytes);
     if (!replay->recording)
         return;
+    if (instr->micro_batch != replay->micro_batch)
+        replay->n_gradients = 0;
+    replay->micro_batch = instr->micro_batch;
+    replay->n_gradients += instr->op == ZP_TAPE_ALLOC && buffer->class_id == ZP_CLASS_GRADIENT;
+    consider(replay, phase_name(instr->phase));
+    consider(replay, "all");
     raise_peak(replay->history, phase_name(instr->phase), instr->micro_batch, before,
                replay->bytes);
     FsdpEvent event = {
@@ -226,7 +274,9 @@ replay_launch(Replay *replay, const ZpTapeInstr *instr)
         .group = group_name((ZpKind)work->kind, work->group),
         .group_size = replay->tape->groups[work->group].size,
         .bytes = work->bytes,
+        .tensors = replay->n_gradients,
     };
+    replay->n_gradients = 0;
     push(replay->history, event);
 }
 
@@ -238,6 +288,7 @@ fsdp_history_of_tape(const ZpTape *tape, gint32 step)
         .tape = tape,
         .history = history,
         .names = g_new0(const char *, (gsize)tape->n_buffers + 1),
+        .now = new_sums(),
     };
     gint32 begin = tape->step_begin[step];
     gint32 end = step + 1 < tape->n_steps ? tape->step_begin[step + 1] : tape->n_instrs;
@@ -246,19 +297,24 @@ fsdp_history_of_tape(const ZpTape *tape, gint32 step)
         if (i == begin) {
             replay.recording = TRUE;
             history->start_bytes = history->peak_bytes = replay.bytes;
+            consider(&replay, "all");
             for (gint32 b = 0; b < tape->n_buffers; b++) {
                 if (replay.names[b])
-                    add_start(history, replay.names[b], tape->buffers[b].bytes);
+                    add_bytes(history->start, replay.names[b], tape->buffers[b].bytes);
             }
         }
-        if (replay.recording)
+        if (replay.recording) {
             enter_phase(history, phase_name(instr->phase), instr->micro_batch, replay.bytes);
+            if (instr->op != ZP_TAPE_FREE)
+                consider(&replay, phase_name(instr->phase));
+        }
         if (instr->op == ZP_TAPE_ALLOC || instr->op == ZP_TAPE_FREE || instr->op == ZP_TAPE_RETAG)
             replay_change(&replay, instr);
         else if (instr->op == ZP_TAPE_LAUNCH)
             replay_launch(&replay, instr);
     }
     history->end_bytes = replay.bytes;
+    g_hash_table_unref(replay.now);
     g_free(replay.names);
     return history;
 }
@@ -284,6 +340,7 @@ push_collective(FsdpHistory *history, JsonObject *object)
         .group = text(object, "group"),
         .group_size = (gint32)json_object_get_int_member(object, "group_size"),
         .bytes = json_object_get_int_member(object, "bytes"),
+        .tensors = (gint32)json_object_get_int_member_with_default(object, "tensors", 0),
     };
     push(history, event);
 }
@@ -344,16 +401,18 @@ fsdp_event_equal(const FsdpEvent *a, const FsdpEvent *b)
     return a->collective == b->collective && a->phase == b->phase && a->unit == b->unit &&
            a->micro_batch == b->micro_batch && a->kind == b->kind && a->bytes == b->bytes &&
            strcmp(a->from, b->from) == 0 && strcmp(a->group, b->group) == 0 &&
-           a->group_size == b->group_size && a->after_bytes == b->after_bytes;
+           a->group_size == b->group_size && a->after_bytes == b->after_bytes &&
+           (a->tensors == b->tensors || b->tensors == 0);
 }
 
 char *
 fsdp_event_text(const FsdpEvent *event)
 {
     if (event->collective)
-        return g_strdup_printf("%s[mb%d] %s of %s, %" G_GINT64_FORMAT " bytes, %s group of %d",
+        return g_strdup_printf("%s[mb%d] %s of %s, %" G_GINT64_FORMAT
+                               " bytes, %s group of %d, %d tensors",
                                event->phase, event->micro_batch, event->kind, event->unit,
-                               event->bytes, event->group, event->group_size);
+                               event->bytes, event->group, event->group_size, event->tensors);
     return g_strdup_printf("%s[mb%d] %s%s%s of '%s' %+" G_GINT64_FORMAT " -> %" G_GINT64_FORMAT,
                            event->phase, event->micro_batch, event->kind,
                            *event->from ? " from " : "", event->from, event->unit, event->bytes,

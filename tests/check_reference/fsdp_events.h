@@ -17,6 +17,7 @@ typedef struct {
     gint64 after_bytes;
     int sign;
     gint32 group_size;
+    gint32 tensors; /* gradients in a bucket; 0 where it says nothing */
 } FsdpEvent;
 
 /* One phase of one micro-batch. */
@@ -34,7 +35,14 @@ typedef struct {
     gint64 start_bytes, end_bytes;
     GArray *peaks; /* FsdpPeak */
     gint64 peak_bytes;
+    GHashTable
+        *worst; /* of a tape: phase or "all" -> FsdpComposition at its first largest instant */
 } FsdpHistory;
+
+typedef struct {
+    gint64 bytes;
+    GHashTable *by_buffer; /* buffer name -> GINT64, as FsdpHistory.start */
+} FsdpComposition;
 
 /* Step `step` of a tape. */
 FsdpHistory *fsdp_history_of_tape(const ZpTape *tape, gint32 step);
