@@ -6,7 +6,8 @@
  * ok + note: ok; ok + deprecated: a warning), with alternatives split by "/" or ",": "ok old /
  * error new" is asked of an old and of the newest version, "ok with world 2, error else" of that
  * world and of another.  Numbers of five digits or more in the "what" column must appear in the
- * report.  Files of a folder without verdicts must be recognised.  Exit code 0: all hold. */
+ * report.  Files of a folder without verdicts must be recognised.  Every row has its file and every
+ * file (but README.md and expected.txt) its row.  Exit code 0: all hold. */
 #include "scenarios/imports/import.h"
 
 #include <stdio.h>
@@ -156,6 +157,50 @@ column(char **header, const char *name)
     return -1;
 }
 
+/* A row of files: neither a header nor the line below it. */
+static gboolean
+names_a_file(char **cells)
+{
+    return cells != NULL && cells[0] != NULL && strchr(cells[0], '.') != NULL;
+}
+
+static void
+check_row(const char *dir, char **header, char **cells, GHashTable *rows)
+{
+    g_autofree char *file = g_build_filename(dir, cells[0], NULL);
+    g_hash_table_add(rows, g_strdup(cells[0]));
+    checks++;
+    if (!g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
+        fail(cells[0], "the README has a row, the folder no such file");
+        return;
+    }
+    if (header == NULL || g_strv_length(cells) < g_strv_length(header)) {
+        fail(cells[0], "its row in the README has too few cells");
+        return;
+    }
+    int verdict = column(header, "verdict"), what = column(header, "what");
+    Case test = {cells[0], verdict > 0 ? cells[verdict] : NULL, what > 0 ? cells[what] : ""};
+    check_places(dir, &test);
+    if (!test.verdict)
+        return;
+    check_verdict(dir, &test);
+    check_figures(dir, &test);
+}
+
+static void
+check_rows_of_files(const char *dir, GHashTable *rows)
+{
+    g_autoptr(GDir) folder = g_dir_open(dir, 0, NULL);
+    const char *name;
+    while (folder != NULL && (name = g_dir_read_name(folder)) != NULL) {
+        if (strcmp(name, "README.md") == 0 || strcmp(name, "expected.txt") == 0)
+            continue;
+        checks++;
+        if (!g_hash_table_contains(rows, name))
+            fail(name, "has no row in the README");
+    }
+}
+
 static void
 check_folder(const char *dir)
 {
@@ -168,6 +213,7 @@ check_folder(const char *dir)
     }
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     g_auto(GStrv) header = NULL;
+    g_autoptr(GHashTable) rows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (int i = 0; lines[i]; i++) {
         g_auto(GStrv) cells = split_row(lines[i]);
         if (cells && column(cells, "file") == 0) {
@@ -175,20 +221,10 @@ check_folder(const char *dir)
             header = g_steal_pointer(&cells);
             continue;
         }
-        g_autofree char *file =
-            cells && cells[0] ? g_build_filename(dir, cells[0], NULL) : g_strdup("");
-        if (!header || !cells || !strchr(cells[0], '.') ||
-            !g_file_test(file, G_FILE_TEST_IS_REGULAR) ||
-            g_strv_length(cells) < g_strv_length(header))
-            continue;
-        int verdict = column(header, "verdict"), what = column(header, "what");
-        Case test = {cells[0], verdict > 0 ? cells[verdict] : NULL, what > 0 ? cells[what] : ""};
-        check_places(dir, &test);
-        if (!test.verdict)
-            continue;
-        check_verdict(dir, &test);
-        check_figures(dir, &test);
+        if (names_a_file(cells))
+            check_row(dir, header, cells, rows);
     }
+    check_rows_of_files(dir, rows);
 }
 
 int

@@ -2,8 +2,9 @@
  *
  *   check_inputs_hf DIR...        DIR has config files and params.csv with columns file,
  *                                 exact_params and, where known, tied and parameters_sha256 (of
- *                                 what `list` prints); files named neg-* must be refused.  Exit
- *                                 code 1 when a row fails.
+ *                                 what `list` prints); files named neg-* must be refused.  A row
+ *                                 "(no file)" is a remark; every other has its file, and every
+ *                                 config file a row.  Exit code 1 when one fails.
  *   check_inputs_hf list FILE...  prints every parameter: name, shape, what it is tied to
  *   check_inputs_hf modules FILE...  prints every module: name, class */
 #include "check_inputs_hf/csv.h"
@@ -77,11 +78,17 @@ compare(const ZpModel *model, const GPtrArray *header, const GPtrArray *record)
 }
 
 static void
-check_row(const char *dir, const GPtrArray *header, const GPtrArray *record, Score *score)
+check_row(const char *dir, const GPtrArray *header, const GPtrArray *record, GHashTable *rows,
+          Score *score)
 {
     const char *file = csv_field(header, record, "file");
-    if (!g_str_has_suffix(file, ".json") || *csv_field(header, record, "exact_params") == '\0')
+    if (strcmp(file, "(no file)") == 0 || record->len < 2)
         return;
+    g_hash_table_add(rows, g_strdup(file));
+    if (*csv_field(header, record, "exact_params") == '\0') {
+        report(score, file, "its row states no exact_params");
+        return;
+    }
     g_autofree char *path = g_build_filename(dir, file, NULL);
     g_autoptr(GError) error = NULL;
     g_autoptr(ZpModel) model = zp_hf_load(path, &options, NULL, &error);
@@ -106,18 +113,35 @@ compare_names(gconstpointer a, gconstpointer b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void
-check_negatives(const char *dir, Score *score)
+static gboolean
+is_wanted(const char *name, gboolean negative)
+{
+    return g_str_has_suffix(name, ".json") && g_str_has_prefix(name, "neg-") == negative;
+}
+
+/* Names of the folder's config files that must be read, or refused. */
+static GPtrArray *
+config_files(const char *dir, gboolean negative)
 {
     g_autoptr(GDir) folder = g_dir_open(dir, 0, NULL);
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     const char *name;
     while (folder && (name = g_dir_read_name(folder)) != NULL)
-        if (g_str_has_prefix(name, "neg-") && g_str_has_suffix(name, ".json"))
+        if (is_wanted(name, negative))
             g_ptr_array_add(names, g_strdup(name));
     g_ptr_array_sort(names, compare_names);
-    for (guint i = 0; i < names->len; i++)
-        check_negative(dir, g_ptr_array_index(names, i), score);
+    return g_steal_pointer(&names);
+}
+
+static void
+check_files(const char *dir, GHashTable *rows, Score *score)
+{
+    g_autoptr(GPtrArray) refused = config_files(dir, TRUE), read = config_files(dir, FALSE);
+    for (guint i = 0; i < refused->len; i++)
+        check_negative(dir, g_ptr_array_index(refused, i), score);
+    for (guint i = 0; i < read->len; i++)
+        if (!g_hash_table_contains(rows, g_ptr_array_index(read, i)))
+            report(score, g_ptr_array_index(read, i), "has no row in params.csv");
 }
 
 static void
@@ -132,11 +156,12 @@ check_directory(const char *dir, Score *score)
     }
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     g_autoptr(GPtrArray) header = csv_split(lines[0] ? lines[0] : "");
+    g_autoptr(GHashTable) rows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (gsize i = 1; lines[0] && lines[i]; i++) {
         g_autoptr(GPtrArray) record = csv_split(lines[i]);
-        check_row(dir, header, record, score);
+        check_row(dir, header, record, rows, score);
     }
-    check_negatives(dir, score);
+    check_files(dir, rows, score);
 }
 
 static void

@@ -12,3 +12,7 @@ foreach(kind deepspeed fsdp)
     add_test(NAME reference_${kind}_fields COMMAND check_reference ${kind}-fields
         ${CMAKE_CURRENT_SOURCE_DIR}/reference/${kind}/fields.txt ${CMAKE_CURRENT_SOURCE_DIR}/reference/${kind})
 endforeach()
+foreach(fault no_file no_row)
+    add_test(NAME reference_inputs_${fault} COMMAND check_inputs_ds ${CMAKE_CURRENT_SOURCE_DIR}/reference/failing_inputs/${fault})
+    set_tests_properties(reference_inputs_${fault} PROPERTIES WILL_FAIL TRUE)
+endforeach()

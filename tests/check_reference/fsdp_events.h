@@ -51,6 +51,9 @@ FsdpHistory *fsdp_history_of_case(JsonArray *allocated, JsonArray *collectives, 
 void fsdp_history_free(FsdpHistory *history);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(FsdpHistory, fsdp_history_free)
 
+/* One phase of one micro-batch, or NULL. */
+FsdpPeak *fsdp_history_find_peak(const FsdpHistory *history, const char *phase, gint32 micro_batch);
+
 gboolean fsdp_event_equal(const FsdpEvent *a, const FsdpEvent *b);
 char *fsdp_event_text(const FsdpEvent *event);
 /* "backward", "all" (the value on entry counts) or "backward[mb1]" (only values after an event
