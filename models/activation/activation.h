@@ -42,8 +42,9 @@ typedef enum {
 } ZpBlockActivation;
 
 typedef enum {
-    ZP_REGIME_BF16, /* 16-bit weights, products and residual; norms and softmax as stated */
-    ZP_REGIME_AMP,  /* fp32 weights and residual, 16-bit products (autocast) */
+    ZP_REGIME_BF16,   /* 16-bit weights, products and residual; norms and softmax as stated */
+    ZP_REGIME_AMP,    /* fp32 weights and residual, 16-bit products (autocast) */
+    ZP_REGIME_AMP_16, /* autocast over 16-bit weights and residual: LayerNorm is in fp32 */
     ZP_REGIME_FP32,
 } ZpBlockRegime;
 

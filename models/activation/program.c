@@ -6,8 +6,8 @@ zp_program(ZpTrace *trace, ZpBlockRegime regime)
     return (ZpProgram){
         .trace = trace,
         .compute_bytes = regime == ZP_REGIME_FP32 ? 4 : 2,
-        .residual_bytes = regime == ZP_REGIME_BF16 ? 2 : 4,
-        .autocast = regime == ZP_REGIME_AMP,
+        .residual_bytes = regime == ZP_REGIME_BF16 || regime == ZP_REGIME_AMP_16 ? 2 : 4,
+        .autocast = regime == ZP_REGIME_AMP || regime == ZP_REGIME_AMP_16,
         .sequence_ways = 1,
     };
 }
@@ -166,8 +166,12 @@ zp_program_layer_norm(const ZpProgram *program, gboolean cpu, ZpTensor *a, gint6
 {
     g_autoptr(ZpTensor) weight = zp_program_parameter(program, 1, &width);
     g_autoptr(ZpTensor) bias = zp_program_parameter(program, 1, &width);
-    return cpu ? zp_layer_norm_cpu(program->trace, a, weight, bias)
-               : zp_layer_norm(program->trace, a, weight, bias);
+    /* Autocast has it among its fp32 operators. */
+    g_autoptr(ZpTensor) input = zp_program_cast32(program, a);
+    g_autoptr(ZpTensor) scale = zp_program_cast32(program, weight);
+    g_autoptr(ZpTensor) shift = zp_program_cast32(program, bias);
+    return cpu ? zp_layer_norm_cpu(program->trace, input, scale, shift)
+               : zp_layer_norm(program->trace, input, scale, shift);
 }
 
 ZpTensor *

@@ -50,6 +50,10 @@ typedef struct {
      * copies count as kept by the layers that use them, since the cache holds them to the end of
      * forward and products for backward. */
     gboolean autocast;
+    gboolean narrow_weights; /* with autocast: weights and residual stream have 16 bits (FSDP's
+                              * param_dtype under accelerate's autocast) */
+    gboolean hold_outputs;   /* the caller's variable holds what the model returned to the end of
+                              * backward: the logits */
     ZpAttentionImpl attention;
     /* torch.compile: elementwise chains of blocks are one kernel each, in time and in what they
      * hold (models/activation/activation.h; in what they hold Llama-like blocks alone). */

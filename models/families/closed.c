@@ -5,11 +5,13 @@ typedef enum { LAYER_NORM, FUSED, WRITTEN_OUT, PLUS_ONE, OVER_BRANCH, N_NORMS } 
 static const gint64 norm_bytes[][N_NORMS] = {
     [ZP_REGIME_BF16] = {4, 4, 8, 10, 8},
     [ZP_REGIME_AMP] = {6, 9, 13, 13, 8},
+    [ZP_REGIME_AMP_16] = {6, 4, 8, 10, 8},
     [ZP_REGIME_FP32] = {8, 8, 12, 12, 12},
 };
 static const gint64 written_out_bytes[] = {
     [ZP_REGIME_BF16] = 6,
     [ZP_REGIME_AMP] = 12,
+    [ZP_REGIME_AMP_16] = 12,
     [ZP_REGIME_FP32] = 12,
 };
 

@@ -93,6 +93,7 @@ zp_outer_head(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, ZpMo
         .kind = traits->loss,
         .regime = traits->regime,
         .soft_cap = traits->logit_cap,
+        .keep_logits = traits->hold_outputs,
         .compiled = traits->compiled_loss,
         .chunks = traits->loss_chunks,
         .batch = 2,

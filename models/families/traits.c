@@ -59,9 +59,13 @@ set_formats(ZpArchitectureTraits *traits, const ZpArchitectureOptions *options)
 {
     int bits = zp_dtype_bits(options->compute);
     gboolean wide = bits > 16 && !options->autocast;
-    traits->regime = options->autocast ? ZP_REGIME_AMP : wide ? ZP_REGIME_FP32 : ZP_REGIME_BF16;
+    gboolean narrow = options->autocast && options->narrow_weights;
+    traits->regime = narrow              ? ZP_REGIME_AMP_16
+                     : options->autocast ? ZP_REGIME_AMP
+                     : wide              ? ZP_REGIME_FP32
+                                         : ZP_REGIME_BF16;
     traits->number_bytes = wide ? 4 : 2; /* narrower formats are for matrix operands */
-    traits->residual_bytes = wide || options->autocast ? 4 : 2;
+    traits->residual_bytes = wide || (options->autocast && !narrow) ? 4 : 2;
     traits->widened = wide && bits > 32 ? 2 : 1;
 }
 
@@ -81,6 +85,7 @@ set_loss(ZpArchitectureTraits *traits, const ZpSymbols *symbols,
     ZpLossKind own = holds(symbols, "raw_loss") ? ZP_LOSS_RAW : ZP_LOSS_FLOAT;
     traits->loss = options->loss > 0 ? (ZpLossKind)(options->loss - 1) : own;
     traits->loss_chunks = options->loss_chunks > 0 ? options->loss_chunks : DEFAULT_CHUNKS;
+    traits->hold_outputs = options->hold_outputs;
     traits->logit_cap = holds(symbols, "logit_cap");
     traits->vocabulary = zp_symbols_get(symbols, "V");
 }

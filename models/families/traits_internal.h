@@ -25,7 +25,7 @@ typedef struct {
     gint64 vocabulary;
     ZpLossKind loss;
     int loss_chunks;
-    gboolean logit_cap;
+    gboolean logit_cap, hold_outputs;
     ZpSelective selective;
     gboolean reentrant;
     gint64 tensor_parallel, context_parallel; /* at least 1 */

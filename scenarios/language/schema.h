@@ -64,6 +64,7 @@ typedef enum {
     ZP_KEY_LOSS,
     ZP_KEY_LOSS_CHUNKS,
     ZP_KEY_LOSS_OUTSIDE,
+    ZP_KEY_HOLD_OUTPUTS,
 
     ZP_KEY_TRANSFORMERS,
 

@@ -160,6 +160,10 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
             "The loss is computed from the logits that the model returns (torchtitan), not in its "
             "forward (transformers): FSDP's hooks are between the two",
             "true")),
+    ROW(HOLD_OUTPUTS, "training", "hold_outputs", BOOL, BY("false"), SHAPES,
+        MEANS("A variable of the training loop (outputs = model(...)) holds the logits through "
+              "backward; Trainer's does not",
+              "true")),
 
     ROW(TRANSFORMERS, "framework", "transformers", ENUM(transformers_versions), BY("5"), SHAPES,
         MEANS("Version of transformers whose models run", "4")),
@@ -169,7 +173,7 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROW(GRADIENT, "precision", "gradient", DTYPE(FLOATS & ~BIT(TF32)),
         AUTO("same as parameter; bf16 below 16 bits"), TO(precision.gradient),
         MEANS("Format of the gradients that a rank keeps", "fp32")),
-    ROW(GATHERED, "precision", "gathered", DTYPE(STORED), AUTO("same as parameter"),
+    ROW(GATHERED, "precision", "gathered", DTYPE(STORED), AUTO("same as parameter"), SHAPES,
         TO(precision.gathered), MEANS("Format in which parameters are gathered", "bf16")),
     ROW(REDUCE, "precision", "reduce", DTYPE(FLOATS & ~BIT(TF32)), AUTO("same as gradient"),
         TO(precision.reduce), MEANS("Format in which gradients are reduced between ranks", "fp32")),

@@ -101,12 +101,6 @@ warn_model(ZpScenarioResolve *resolve)
     };
     if (warn_without_operators(resolve))
         return;
-    ZpDtype gathered = (ZpDtype)zp_scenario_key_integer(resolve, ZP_KEY_GATHERED);
-    if (zp_scenario_key_integer(resolve, ZP_KEY_AUTOCAST) != 0 && zp_dtype_bits(gathered) <= 16)
-        zp_scenario_resolve_warn(resolve, ZP_KEY_AUTOCAST,
-                                 "activations are those of fp32 parameters, and "
-                                 "precision.gathered is %s: set precision.parameter = fp32",
-                                 zp_dtype_name(gathered));
     for (gsize i = 0; i < G_N_ELEMENTS(rules); i++)
         if (!rules[i].works && zp_scenario_resolve_says(resolve, rules[i].key))
             zp_scenario_resolve_warn(resolve, rules[i].key, "has an effect %s only",

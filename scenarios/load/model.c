@@ -13,6 +13,9 @@ options_of(const ZpScenarioState *state)
     return (ZpArchitectureOptions){
         .compute = (ZpDtype)zp_scenario_state_integer(state, ZP_KEY_COMPUTE),
         .autocast = (gboolean)zp_scenario_state_integer(state, ZP_KEY_AUTOCAST),
+        .narrow_weights =
+            zp_dtype_bits((ZpDtype)zp_scenario_state_integer(state, ZP_KEY_GATHERED)) <= 16,
+        .hold_outputs = (gboolean)zp_scenario_state_integer(state, ZP_KEY_HOLD_OUTPUTS),
         .attention = (ZpAttentionImpl)zp_scenario_state_integer(state, ZP_KEY_ATTENTION),
         .compile = (ZpCompile)zp_scenario_state_integer(state, ZP_KEY_COMPILE),
         .fused_norms = (ZpTrait)zp_scenario_state_integer(state, ZP_KEY_NORM_KERNEL),

@@ -84,7 +84,9 @@ write_training(GString *text, JsonObject *spec)
         g_string_append(text, "reentrant = true\n");
     if (flag(spec, "loss_outside"))
         g_string_append(text, "loss_outside = true\n");
-    if (has(spec, "autocast"))
+    if (flag(spec, "hold_outputs"))
+        g_string_append(text, "hold_outputs = true\n");
+    if (has(spec, "autocast") || is(spec, "wrap", "accelerate"))
         g_string_append(text, "autocast = true\n");
 }
 
@@ -111,7 +113,7 @@ write_zero(GString *text, JsonObject *spec)
     g_string_append_printf(text, "[zero]\nruntime = %s\nstage = %d\n",
                            alone ? "ideal" : word(spec, "runtime"), sharded ? 3 : 0);
     if (sharded)
-        g_string_append_printf(text, "outer = %s\n", is(spec, "wrap", "titan") ? "own" : "root");
+        g_string_append_printf(text, "outer = %s\n", is(spec, "wrap", "root") ? "root" : "own");
     g_string_append_printf(text, "[world]\nranks = %" G_GINT64_FORMAT "\n",
                            alone ? 1 : number(spec, "world"));
 }
