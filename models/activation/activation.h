@@ -38,6 +38,7 @@ typedef enum {
     ZP_BLOCK_SILU,
     ZP_BLOCK_GELU, /* one operator; exact and tanh are alike */
     ZP_BLOCK_GELU_WRITTEN_OUT,
+    ZP_BLOCK_GELU_FAST, /* written out with x * x for the power */
     ZP_BLOCK_RELU,
 } ZpBlockActivation;
 
@@ -57,6 +58,20 @@ typedef enum {
     ZP_KEEP_PRODUCTS_AND_ATTENTION,
     ZP_KEEP_EVERY_SECOND_PRODUCT, /* and attention: torchtitan's selective policy */
 } ZpBlockPolicy;
+
+typedef enum {
+    ZP_PROJECTION_OWN,      /* GPT-2's block: FUSED; the others: a product each */
+    ZP_PROJECTION_APART,    /* a product each */
+    ZP_PROJECTION_FUSED,    /* one product, cut into queries, keys and values: views of it */
+    ZP_PROJECTION_PER_HEAD, /* the same within every head (GPT-NeoX) */
+    ZP_PROJECTION_COPIED,   /* one product; keys and values are picked out by index (Falcon) */
+} ZpBlockProjection;
+
+typedef enum {
+    ZP_MASK_NONE,
+    ZP_MASK_SHARED,   /* a window: one for all sequences */
+    ZP_MASK_SEQUENCE, /* padding: one a sequence */
+} ZpBlockMask;
 
 typedef enum {
     ZP_EXPERTS_GROUPED,    /* rows by expert in equal shares, one batched product for all */
@@ -99,6 +114,19 @@ typedef struct {
     gint64 batch, tokens; /* b, s */
     gint64 hidden, heads, kv_heads, head_size, ffn;
     gint64 expert_count, chosen_experts; /* E, k */
+    ZpBlockProjection projection;
+    /* A mask keeps fused attention to the memory-efficient kernel, over keys and values repeated to
+     * all heads, and each block makes 16 bits of it. */
+    ZpBlockMask mask;
+    gboolean rotary_joined;    /* rotated and other numbers of a head are put together by cat */
+    gboolean rotary_named;     /* with names for the parts (Phi) */
+    gint64 rotary;             /* rotated numbers of a head; 0: all */
+    gboolean scaled_query;     /* OPT, Whisper: before the kernel */
+    gboolean contiguous_heads; /* Whisper: queries, keys and values are copied head by head */
+    gboolean two_norms;        /* parallel: the MLP has a norm of its own over the input */
+    gboolean fused_gate;       /* gate and up are one product */
+    gboolean biases;           /* of attention's products where the family has none */
+    gboolean bare_products;    /* no biases of the MLP where the family has them */
     /* With ZP_EXPERTS_GROUPED_MM: the router's product in fp32, the shares of experts stay fp32, a
      * gated MLP of this width beside the experts, and a gate over it. */
     gboolean router_fp32, shares_fp32, gated_shared;

@@ -9,12 +9,12 @@ to_heads(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, 
     return zp_transpose(program->trace, split, 1, 2);
 }
 
-/* x * cos + rotate_half(x) * sin */
+/* x * cos + rotate_half(x) * sin, over the last `width` numbers that x has. */
 static ZpTensor *
-rotate(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
+rotate(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, gint64 width)
 {
     ZpTrace *trace = program->trace;
-    gint64 sizes[] = {block->tokens, block->head_size}, half = block->head_size / 2;
+    gint64 sizes[] = {block->tokens, width}, half = width / 2;
     g_autoptr(ZpTensor) cosine = zp_program_constant(program, program->residual_bytes, 2, sizes);
     g_autoptr(ZpTensor) sine = zp_program_constant(program, program->residual_bytes, 2, sizes);
     ZpTensor *straight = zp_take(zp_mul(trace, a, cosine));
@@ -92,6 +92,15 @@ eager_attention(const ZpProgram *program, const ZpActivationBlock *block, ZpTens
     return from_heads(program, block, output);
 }
 
+/* attention.cpp, convert_boolean_attn_mask: a boolean mask becomes one of the queries' dtype. */
+static ZpTensor *
+mask_of(const ZpProgram *program, const ZpActivationBlock *block)
+{
+    gint64 sequences = block->mask == ZP_MASK_SEQUENCE ? block->batch : 1;
+    ZpTraceShape shape = zp_shape(4, (gint64[]){sequences, 1, block->tokens, block->tokens});
+    return zp_plain(program->trace, "where", &shape, program->compute_bytes);
+}
+
 static ZpTensor *
 fused_attention(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *query,
                 ZpTensor *key, ZpTensor *value)
@@ -101,8 +110,10 @@ fused_attention(const ZpProgram *program, const ZpActivationBlock *block, ZpTens
         [ZP_BLOCK_EFFICIENT] = ZP_KERNEL_EFFICIENT, [ZP_BLOCK_CUDNN] = ZP_KERNEL_CUDNN,
         [ZP_BLOCK_CPU_KERNEL] = ZP_KERNEL_CPU,
     };
-    gboolean repeated =
-        block->attention == ZP_BLOCK_FLASH_REPEATED || block->attention == ZP_BLOCK_EFFICIENT;
+    gboolean masked = block->mask != ZP_MASK_NONE;
+    gboolean repeated = block->attention == ZP_BLOCK_FLASH_REPEATED ||
+                        block->attention == ZP_BLOCK_EFFICIENT ||
+                        (masked && block->projection != ZP_PROJECTION_COPIED);
     g_autoptr(ZpTensor) queries = zp_program_cast(program, query);
     g_autoptr(ZpTensor) keys = zp_program_cast(program, key);
     g_autoptr(ZpTensor) values = zp_program_cast(program, value);
@@ -110,8 +121,10 @@ fused_attention(const ZpProgram *program, const ZpActivationBlock *block, ZpTens
         rebind(&keys, repeat(program, block, keys));
         rebind(&values, repeat(program, block, values));
     }
-    g_autoptr(ZpTensor) output =
-        zp_attention_kernel(program->trace, kernels[block->attention], queries, keys, values);
+    g_autoptr(ZpTensor) mask = masked ? mask_of(program, block) : NULL;
+    g_autoptr(ZpTensor) output = zp_attention_kernel(
+        program->trace, masked ? ZP_KERNEL_EFFICIENT : kernels[block->attention], queries, keys,
+        values, mask);
     return from_heads(program, block, output);
 }
 
@@ -138,19 +151,171 @@ project(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, g
     return zp_transpose(program->trace, result, 1, 2);
 }
 
-static ZpTensor *
-fused_projection_attention(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
+typedef struct {
+    ZpTensor *query, *key, *value; /* [b, heads, s, d] */
+    ZpTensor *whole;               /* the fused product, while it is named */
+} Heads;
+
+static void
+heads_clear(Heads *heads)
 {
+    zp_tensor_unref(heads->query);
+    zp_tensor_unref(heads->key);
+    zp_tensor_unref(heads->value);
+    zp_tensor_unref(heads->whole);
+}
+
+/* GPT-2's block has no groups of queries, whatever its description says. */
+static gint64
+key_heads(const ZpActivationBlock *block)
+{
+    return block->family == ZP_BLOCK_GPT2 ? block->heads : block->kv_heads;
+}
+
+/* One product cut along its last dimension. */
+static void
+cut_product(const ZpProgram *program, const ZpActivationBlock *block, Heads *heads)
+{
+    ZpTrace *trace = program->trace;
     ZpTensor *parts[ZP_TRACE_OUTPUTS] = {NULL};
-    g_autoptr(ZpTensor) qkv =
-        zp_program_linear(program, ZP_LINEAR_COLUMN, a, 3 * block->heads * block->head_size, TRUE);
-    zp_split(program->trace, qkv, 2, block->heads * block->head_size, parts);
-    g_autoptr(ZpTensor) query = to_heads(program, block, zp_take(parts[0]), block->heads);
-    g_autoptr(ZpTensor) key = to_heads(program, block, zp_take(parts[1]), block->heads);
-    g_autoptr(ZpTensor) value = to_heads(program, block, zp_take(parts[2]), block->heads);
-    g_autoptr(ZpTensor) output = attend(program, block, query, key, value);
-    rebind(&output, zp_program_linear(program, ZP_LINEAR_ROW, output, block->hidden, TRUE));
-    return zp_program_dropout(program, block->dropout, block->cpu_kernels, output);
+    gint64 d = block->head_size, q = block->heads * d, kv = key_heads(block) * d;
+    if (block->family == ZP_BLOCK_GPT2) {
+        zp_split(trace, heads->whole, 2, q, parts);
+    } else {
+        parts[0] = zp_slice(trace, heads->whole, 2, 0, q);
+        parts[1] = zp_slice(trace, heads->whole, 2, q, kv);
+        parts[2] = zp_slice(trace, heads->whole, 2, q + kv, kv);
+    }
+    heads->query = to_heads(program, block, zp_take(parts[0]), block->heads);
+    heads->key = to_heads(program, block, zp_take(parts[1]), key_heads(block));
+    heads->value = to_heads(program, block, zp_take(parts[2]), key_heads(block));
+}
+
+/* [b, s, heads, 3 d], turned and cut in every head. */
+static void
+cut_heads(const ZpProgram *program, const ZpActivationBlock *block, Heads *heads)
+{
+    ZpTrace *trace = program->trace;
+    ZpTensor *parts[ZP_TRACE_OUTPUTS] = {NULL};
+    gint64 sizes[] = {block->batch, block->tokens, block->heads, 3 * block->head_size};
+    ZpTensor *split = zp_take(zp_reshape(trace, heads->whole, 4, sizes));
+    zp_tensor_unref(heads->whole);
+    heads->whole = zp_transpose(trace, split, 1, 2);
+    zp_split(trace, heads->whole, 3, block->head_size, parts);
+    heads->query = parts[0];
+    heads->key = parts[1];
+    heads->value = parts[2];
+}
+
+/* [b, s, groups, heads of a group + 2, d]: queries are a view, keys and values picked by an index;
+ * more than one group's are repeated to all heads (broadcast_to, flatten), queries too. */
+static ZpTensor *
+pick(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *whole)
+{
+    ZpTrace *trace = program->trace;
+    gint64 b = block->batch, s = block->tokens, d = block->head_size, kv = block->kv_heads;
+    ZpTensor *one = zp_take(zp_slice(trace, whole, 2, 0, kv));
+    ZpTensor *own = zp_take(zp_contiguous(trace, one));
+    gint64 groups = block->heads / kv;
+    if (kv == 1)
+        return zp_transpose(trace, own, 1, 2);
+    ZpTensor *apart = zp_take(zp_reshape(trace, own, 5, (gint64[]){b, s, kv, 1, d}));
+    ZpTensor *wide = zp_take(zp_expand(trace, apart, 5, (gint64[]){b, s, kv, groups, d}));
+    ZpTensor *flat = zp_take(zp_reshape(trace, wide, 4, (gint64[]){b, s, block->heads, d}));
+    return zp_transpose(trace, flat, 1, 2);
+}
+
+static void
+pick_heads(const ZpProgram *program, const ZpActivationBlock *block, Heads *heads)
+{
+    ZpTrace *trace = program->trace;
+    gint64 all = block->heads + 2 * block->kv_heads;
+    gint64 sizes[] = {block->batch, block->tokens, all, block->head_size};
+    g_autoptr(ZpTensor) split = zp_reshape(trace, heads->whole, 4, sizes);
+    ZpTensor *queries = zp_take(zp_slice(trace, split, 2, 0, block->heads));
+    heads->query = zp_transpose(trace, queries, 1, 2);
+    heads->key = pick(program, block, split);
+    heads->value = pick(program, block, split);
+}
+
+static ZpBlockProjection
+projection_of(const ZpActivationBlock *block)
+{
+    if (block->projection != ZP_PROJECTION_OWN)
+        return block->projection;
+    return block->family == ZP_BLOCK_GPT2 ? ZP_PROJECTION_FUSED : ZP_PROJECTION_APART;
+}
+
+static void
+make_contiguous(const ZpProgram *program, ZpTensor **heads)
+{
+    rebind(heads, zp_contiguous(program->trace, *heads));
+}
+
+static Heads
+project_apart(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, gboolean bias)
+{
+    Heads heads = {0};
+    gint64 d = block->head_size;
+    if (block->scaled_query) {
+        ZpTensor *raw =
+            zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->heads * d, bias));
+        ZpTensor *scaled = zp_take(zp_scale(program->trace, raw));
+        heads.query = to_heads(program, block, scaled, block->heads);
+    } else {
+        heads.query = project(program, block, a, block->heads, bias, block->qk_norm);
+    }
+    if (block->contiguous_heads)
+        make_contiguous(program, &heads.query);
+    heads.key = project(program, block, a, key_heads(block), bias, block->qk_norm);
+    if (block->contiguous_heads)
+        make_contiguous(program, &heads.key);
+    heads.value = project(program, block, a, key_heads(block), bias, FALSE);
+    if (block->contiguous_heads)
+        make_contiguous(program, &heads.value);
+    return heads;
+}
+
+static Heads
+project_heads(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, gboolean bias)
+{
+    ZpBlockProjection projection = projection_of(block);
+    if (projection == ZP_PROJECTION_APART)
+        return project_apart(program, block, a, bias);
+    gint64 width = (block->heads + 2 * key_heads(block)) * block->head_size;
+    Heads heads = {.whole = zp_program_linear(program, ZP_LINEAR_COLUMN, a, width, bias)};
+    if (projection == ZP_PROJECTION_PER_HEAD)
+        cut_heads(program, block, &heads);
+    else if (projection == ZP_PROJECTION_COPIED)
+        pick_heads(program, block, &heads);
+    else
+        cut_product(program, block, &heads);
+    return heads;
+}
+
+/* Rotates the first numbers of each head and puts the others behind them. */
+static ZpTensor *
+rotate_part(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, ZpTensor **rest)
+{
+    gint64 d = block->head_size, width = block->rotary > 0 ? block->rotary : d;
+    g_autoptr(ZpTensor) part = zp_slice(program->trace, a, 3, 0, width);
+    *rest = zp_slice(program->trace, a, 3, width, d - width);
+    return rotate(program, block, part, width);
+}
+
+static void
+turn_joined(const ZpProgram *program, const ZpActivationBlock *block, Heads *heads,
+            ZpTensor *names[4])
+{
+    ZpTrace *trace = program->trace;
+    names[0] = rotate_part(program, block, heads->query, &names[1]);
+    names[2] = rotate_part(program, block, heads->key, &names[3]);
+    rebind(&heads->query, zp_cat_last(trace, names[0], names[1]));
+    if (!block->rotary_named)
+        g_clear_pointer(&names[0], zp_tensor_unref);
+    rebind(&heads->key, zp_cat_last(trace, names[2], names[3]));
+    for (int i = 0; i < 4 && !block->rotary_named; i++)
+        g_clear_pointer(&names[i], zp_tensor_unref);
 }
 
 static void
@@ -160,26 +325,38 @@ turn(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor **heads)
     if (program->compiled)
         *heads = zp_fused_rotate(program->trace, zp_take(before));
     else
-        rebind(heads, rotate(program, block, before));
+        rebind(heads, rotate(program, block, before, block->head_size));
+}
+
+static gboolean
+has_biases(const ZpActivationBlock *block)
+{
+    return block->family == ZP_BLOCK_BERT || block->family == ZP_BLOCK_GPT2 || block->biases;
 }
 
 ZpTensor *
 zp_program_attention(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
-    if (block->family == ZP_BLOCK_GPT2)
-        return fused_projection_attention(program, block, a);
-    gboolean bias = block->family == ZP_BLOCK_BERT, rotary = !bias;
-    g_autoptr(ZpTensor) query = project(program, block, a, block->heads, bias, block->qk_norm);
-    g_autoptr(ZpTensor) key = project(program, block, a, block->kv_heads, bias, block->qk_norm);
-    g_autoptr(ZpTensor) value = project(program, block, a, block->kv_heads, bias, FALSE);
-    if (rotary) {
-        turn(program, block, &query);
-        turn(program, block, &key);
+    gboolean bias = has_biases(block);
+    gboolean rotary = block->family != ZP_BLOCK_BERT && block->family != ZP_BLOCK_GPT2;
+    ZpTensor *names[4] = {NULL};
+    Heads heads = project_heads(program, block, a, bias);
+    if (rotary && block->rotary_joined) {
+        turn_joined(program, block, &heads, names);
+    } else if (rotary) {
+        turn(program, block, &heads.query);
+        turn(program, block, &heads.key);
     }
-    g_autoptr(ZpTensor) output = attend(program, block, query, key, value);
+    g_autoptr(ZpTensor) output = attend(program, block, heads.query, heads.key, heads.value);
     rebind(&output, zp_program_linear(program, ZP_LINEAR_ROW, output, block->hidden, bias));
-    gboolean drop = block->dropout && block->family == ZP_BLOCK_PARALLEL;
-    return zp_program_dropout(program, drop, block->cpu_kernels, output);
+    gboolean inside = block->family == ZP_BLOCK_PARALLEL ||
+                      (block->family == ZP_BLOCK_GPT2 && block->projection == ZP_PROJECTION_OWN);
+    rebind(&output,
+           zp_program_dropout(program, block->dropout && inside, block->cpu_kernels, output));
+    for (int i = 0; i < 4; i++)
+        zp_tensor_unref(names[i]);
+    heads_clear(&heads);
+    return g_steal_pointer(&output);
 }
 
 ZpTensor *

@@ -19,10 +19,30 @@ add_branch(const ZpProgram *program, ZpTensor *stream, ZpTensor *branch)
                              : zp_add(program->trace, stream, branch);
 }
 
+/* Phi3MLP: both halves are views of one product. */
+static ZpTensor *
+fused_gate_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, gint64 width)
+{
+    ZpTrace *trace = program->trace;
+    ZpTensor *halves[ZP_TRACE_OUTPUTS] = {NULL};
+    g_autoptr(ZpTensor) both = zp_program_linear(program, ZP_LINEAR_COLUMN, a, 2 * width, FALSE);
+    zp_split(trace, both, 2, width, halves);
+    g_clear_pointer(&both, zp_tensor_unref);
+    g_autoptr(ZpTensor) gate = halves[0];
+    g_autoptr(ZpTensor) up = halves[1];
+    ZpTensor *opened = zp_take(zp_program_activation(program, block->activation, gate));
+    ZpTensor *inner = zp_mul(trace, up, opened);
+    zp_tensor_unref(up);
+    up = inner;
+    return zp_program_linear(program, ZP_LINEAR_ROW, up, block->hidden, FALSE);
+}
+
 static ZpTensor *
 gated_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a, gint64 width)
 {
     ZpTrace *trace = program->trace;
+    if (block->fused_gate)
+        return fused_gate_mlp(program, block, a, width);
     g_autoptr(ZpTensor) gate = zp_program_linear(program, ZP_LINEAR_COLUMN, a, width, FALSE);
     if (program->compiled) {
         ZpTensor *up = zp_take(zp_program_linear(program, ZP_LINEAR_COLUMN, a, width, FALSE));
@@ -40,10 +60,11 @@ gated_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a,
 static ZpTensor *
 plain_mlp(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a)
 {
-    g_autoptr(ZpTensor) wide = zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, TRUE);
+    gboolean bias = block->family != ZP_BLOCK_PARALLEL || !block->bare_products;
+    g_autoptr(ZpTensor) wide = zp_program_linear(program, ZP_LINEAR_COLUMN, a, block->ffn, bias);
     g_autoptr(ZpTensor) inner = zp_program_activation(program, block->activation, wide);
     g_clear_pointer(&wide, zp_tensor_unref);
-    return zp_program_linear(program, ZP_LINEAR_ROW, inner, block->hidden, TRUE);
+    return zp_program_linear(program, ZP_LINEAR_ROW, inner, block->hidden, bias);
 }
 
 static ZpTensor *
@@ -109,6 +130,11 @@ gpt2(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *input)
             zp_program_layer_norm(program, block->cpu_kernels, input, block->hidden);
         branch = zp_program_attention(program, block, normed);
     }
+    if (block->projection != ZP_PROJECTION_OWN) { /* else inside of the attention's module */
+        ZpTensor *kept = dropped(program, block, branch);
+        zp_tensor_unref(branch);
+        branch = kept;
+    }
     residual = zp_add(trace, input, branch);
     g_clear_pointer(&branch, zp_tensor_unref);
     trace->part++;
@@ -127,8 +153,14 @@ parallel(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *inp
     g_autoptr(ZpTensor) normed =
         zp_program_layer_norm(program, block->cpu_kernels, input, block->hidden);
     g_autoptr(ZpTensor) attention = zp_program_attention(program, block, normed);
+    if (block->two_norms)
+        g_clear_pointer(&normed, zp_tensor_unref);
     program->trace->part++;
+    if (block->two_norms)
+        normed = zp_program_layer_norm(program, block->cpu_kernels, input, block->hidden);
     g_autoptr(ZpTensor) raw = plain_mlp(program, block, normed);
+    if (block->two_norms)
+        g_clear_pointer(&normed, zp_tensor_unref);
     g_autoptr(ZpTensor) mlp = dropped(program, block, raw);
     g_clear_pointer(&raw, zp_tensor_unref);
     ZpTensor *branches = zp_take(zp_add(program->trace, attention, mlp));

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { BLOCK_NUMBERS = 29 };
+enum { BLOCK_NUMBERS = 40 };
 
 /* All that a description says here, without the padding between its fields. */
 static void
@@ -38,6 +38,17 @@ list_numbers(const ZpActivationBlock *o, gint64 numbers[BLOCK_NUMBERS])
         o->shares_fp32,
         o->gated_shared,
         o->shared,
+        (gint64)o->projection,
+        (gint64)o->mask,
+        o->rotary_joined,
+        o->rotary_named,
+        o->rotary,
+        o->scaled_query,
+        o->contiguous_heads,
+        o->two_norms,
+        o->fused_gate,
+        o->biases,
+        o->bare_products,
     };
     G_STATIC_ASSERT(G_N_ELEMENTS(values) == BLOCK_NUMBERS);
     memcpy(numbers, values, sizeof values);

@@ -195,6 +195,19 @@ gelu_written_out(const ZpProgram *program, ZpTensor *a)
     return zp_mul(trace, half, outer);
 }
 
+/* 0.5 * x * (1 + tanh(c * x * (1 + 0.044715 * x * x))) */
+static ZpTensor *
+gelu_fast(const ZpProgram *program, ZpTensor *a)
+{
+    ZpTrace *trace = program->trace;
+    ZpTensor *half = zp_take(zp_scale(trace, a));
+    ZpTensor *scaled = zp_take(zp_scale(trace, a));
+    ZpTensor *square = zp_take(zp_mul(trace, zp_take(zp_scale(trace, a)), a));
+    ZpTensor *inner = zp_take(zp_mul(trace, scaled, zp_take(zp_offset(trace, square))));
+    ZpTensor *outer = zp_take(zp_offset(trace, zp_take(zp_tanh(trace, inner))));
+    return zp_mul(trace, half, outer);
+}
+
 ZpTensor *
 zp_program_activation(const ZpProgram *program, ZpBlockActivation kind, ZpTensor *a)
 {
@@ -205,6 +218,8 @@ zp_program_activation(const ZpProgram *program, ZpBlockActivation kind, ZpTensor
         return zp_relu(program->trace, a);
     case ZP_BLOCK_GELU_WRITTEN_OUT:
         return gelu_written_out(program, a);
+    case ZP_BLOCK_GELU_FAST:
+        return gelu_fast(program, a);
     case ZP_BLOCK_GELU:
     default:
         return zp_gelu(program->trace, a);

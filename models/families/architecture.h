@@ -54,6 +54,8 @@ typedef struct {
                               * param_dtype under accelerate's autocast) */
     gboolean hold_outputs;   /* the caller's variable holds what the model returned to the end of
                               * backward: the logits */
+    gboolean padding;        /* batches have attention masks that are not all ones */
+    gint64 sequence;         /* tokens of a sequence, for windows of attention; 0: not known */
     ZpAttentionImpl attention;
     /* torch.compile: elementwise chains of blocks are one kernel each, in time and in what they
      * hold (models/activation/activation.h; in what they hold Llama-like blocks alone). */

@@ -89,6 +89,18 @@ set_traits(ZpActivationBlock *block, const ZpArchitectureTraits *traits, gboolea
     block->policy = policy_of(traits->selective);
     block->reentrant = traits->reentrant;
     block->experts = traits->experts;
+    gboolean parallel = block->family == ZP_BLOCK_PARALLEL;
+    block->projection = vision ? ZP_PROJECTION_OWN : traits->projection;
+    block->mask = vision ? ZP_MASK_NONE : traits->mask;
+    block->rotary_joined = traits->rotary_joined;
+    block->rotary_named = traits->rotary_named;
+    block->rotary = traits->rotary_width;
+    block->scaled_query = !vision && traits->scaled_query;
+    block->contiguous_heads = !vision && traits->contiguous_heads;
+    block->two_norms = parallel && traits->two_norms;
+    block->fused_gate = llama && traits->fused_gate;
+    block->biases = traits->biases;
+    block->bare_products = traits->bare_products;
     block->router_fp32 = traits->router_fp32;
     block->shares_fp32 = traits->shares_fp32;
     block->gated_shared = traits->gated_shared;
@@ -147,6 +159,8 @@ zp_block_describe(const ZpArchitectureTraits *traits, const ZpBlockLayers *layer
     block->family = family_of(traits, layers, mlp);
     set_traits(block, traits, layers->kinds[0] == ZP_LAYER_OTHER);
     set_sizes(block, attention, mlp);
+    if (layers->windowed && block->mask == ZP_MASK_NONE)
+        block->mask = ZP_MASK_SHARED;
     return zp_activation_check(block, NULL) && fits(block);
 }
 
@@ -164,7 +178,7 @@ zp_block_closed(const ZpActivationBlock *block, ZpBlockPart part, const ZpClosed
                         block->attention == ZP_BLOCK_EFFICIENT;
     gint64 key = (repeated && kv_heads > 1 ? heads : kv_heads) * block->head_size;
     gboolean attends = part != ZP_PART_MLP;
-    gboolean normed = attends || block->family != ZP_BLOCK_PARALLEL;
+    gboolean normed = attends || block->family != ZP_BLOCK_PARALLEL || block->two_norms;
     return (ZpClosedLayer){
         .layer_norm = !llama && !t5,
         .norm = t5 ? own->norm : block->norm,

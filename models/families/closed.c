@@ -72,8 +72,9 @@ per_inner(const ZpArchitectureTraits *traits, const ZpClosedLayer *layer, gboole
     gint64 b = traits->number_bytes, bytes = gated ? 4 * b : 2 * b;
     if (layer->activation == ZP_BLOCK_RELU)
         return bytes - b;
-    return bytes +
-           (layer->activation == ZP_BLOCK_GELU_WRITTEN_OUT ? written_out_bytes[traits->regime] : 0);
+    gboolean written_out =
+        layer->activation == ZP_BLOCK_GELU_WRITTEN_OUT || layer->activation == ZP_BLOCK_GELU_FAST;
+    return bytes + (written_out ? written_out_bytes[traits->regime] : 0);
 }
 
 gint64

@@ -232,7 +232,8 @@ static gboolean
 alike(const ZpBlockLayers *a, const ZpBlockLayers *b)
 {
     gsize n = (gsize)a->n_layers;
-    return a->n_layers == b->n_layers && memcmp(a->kinds, b->kinds, n * sizeof a->kinds[0]) == 0 &&
+    return a->windowed == b->windowed && a->n_layers == b->n_layers &&
+           memcmp(a->kinds, b->kinds, n * sizeof a->kinds[0]) == 0 &&
            memcmp(a->facts, b->facts, n * sizeof a->facts[0]) == 0;
 }
 
@@ -272,6 +273,9 @@ attach_block(Builder *builder, gint32 first)
         layers.kinds[layers.n_layers] = zp_model_layer(builder->model, end)->kind;
         layers.facts[layers.n_layers++] = facts_of(builder, end);
     }
+    const ZpArchitectureTraits *traits = builder->traits;
+    layers.windowed =
+        traits->windowed && (traits->window_step == 0 || (block + 1) % traits->window_step != 0);
     const Known *known = find_block(builder, &layers);
     for (gint32 l = 0; l < layers.n_layers; l++) {
         ZpModelLayer *layer = &g_array_index(builder->model->layers, ZpModelLayer, first + l);

@@ -1,7 +1,7 @@
 #include "models/families/traits_internal.h"
 
 /* Values of the symbol `act`. */
-enum { ACT_UNKNOWN, ACT_SILU, ACT_GELU, ACT_WRITTEN_OUT, ACT_RELU };
+enum { ACT_UNKNOWN, ACT_SILU, ACT_GELU, ACT_WRITTEN_OUT, ACT_RELU, ACT_FAST };
 
 enum { DEFAULT_CHUNKS = 8 };
 
@@ -27,6 +27,8 @@ activation_of(const ZpSymbols *symbols, gboolean gated)
         return ZP_BLOCK_GELU;
     case ACT_WRITTEN_OUT:
         return ZP_BLOCK_GELU_WRITTEN_OUT;
+    case ACT_FAST:
+        return ZP_BLOCK_GELU_FAST;
     case ACT_RELU:
         return ZP_BLOCK_RELU;
     default:
@@ -108,6 +110,40 @@ experts_of(const ZpSymbols *symbols, ZpTrait grouped)
     return holds(symbols, "experts_3d") ? ZP_EXPERTS_GROUPED_MM : ZP_EXPERTS_GROUPED;
 }
 
+/* scaled_dot_product_attention gets a mask where there is padding, where the sequence is longer
+ * than the window, and always where the family's code makes one (symbol always_masked). */
+static void
+set_masks(ZpArchitectureTraits *traits, const ZpSymbols *symbols,
+          const ZpArchitectureOptions *options)
+{
+    gint64 window = zp_symbols_get(symbols, "window");
+    gboolean fused =
+        options->attention == ZP_ATTENTION_DEFAULT && traits->attention == ZP_BLOCK_FLASH;
+    if (!fused)
+        return;
+    if (options->padding)
+        traits->mask = ZP_MASK_SEQUENCE;
+    else if (holds(symbols, "always_masked"))
+        traits->mask = ZP_MASK_SHARED;
+    traits->windowed = window > 0 && options->sequence >= window;
+    traits->window_step = zp_symbols_get(symbols, "window_step");
+}
+
+static void
+set_layout(ZpArchitectureTraits *traits, const ZpSymbols *symbols)
+{
+    traits->projection = (ZpBlockProjection)zp_symbols_get(symbols, "qkv");
+    traits->rotary_joined = holds(symbols, "rotary_joined");
+    traits->rotary_named = holds(symbols, "rotary_named");
+    traits->rotary_width = zp_symbols_get(symbols, "rotary_width");
+    traits->scaled_query = holds(symbols, "scaled_query");
+    traits->contiguous_heads = holds(symbols, "contiguous_heads");
+    traits->two_norms = traits->norms == 2;
+    traits->fused_gate = holds(symbols, "fused_gate");
+    traits->biases = holds(symbols, "qb");
+    traits->bare_products = holds(symbols, "bare_products");
+}
+
 ZpArchitectureTraits
 zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *options)
 {
@@ -148,6 +184,8 @@ zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *op
         .selective = options->selective,
         .reentrant = options->reentrant,
     };
+    set_layout(&traits, symbols);
+    set_masks(&traits, symbols, options);
     set_formats(&traits, options);
     set_cuts(&traits, options);
     set_loss(&traits, symbols, options);

@@ -18,6 +18,14 @@ typedef struct {
     gboolean softmax_fp32, soft_cap, qk_norm;
     gboolean causal, rotary, fused_rotary, gated, parallel, post_norm, t5;
     gboolean dropout, attention_dropout, embedding_dropout;
+    ZpBlockProjection projection;
+    gboolean rotary_joined, rotary_named, scaled_query, contiguous_heads, two_norms, fused_gate;
+    gboolean biases, bare_products;
+    gint64 rotary_width; /* of a head; 0: all */
+    /* Attention masks: of all blocks, or of those with a window: all but every n-th. */
+    ZpBlockMask mask;
+    gboolean windowed;
+    gint64 window_step; /* 0: all blocks */
     ZpBlockActivation activation;
     ZpBlockExperts experts;
     gboolean router_fp32, shares_fp32, gated_shared;   /* of ZP_EXPERTS_GROUPED_MM */

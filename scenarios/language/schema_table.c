@@ -134,7 +134,7 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
 
     ROW(MICRO_BATCH, "training", "micro_batch", COUNT("sequences", 1, MAX_DIMENSION), BY("1"),
         TO(training.micro_batch), MEANS("Sequences a rank takes at a time", "4")),
-    ROW(SEQUENCE, "training", "sequence", COUNT("tokens", 1, MAX_DIMENSION), BY("2048"),
+    ROW(SEQUENCE, "training", "sequence", COUNT("tokens", 1, MAX_DIMENSION), BY("2048"), SHAPES,
         TO(training.sequence), MEANS("Tokens of a sequence", "8192")),
     ROW(ACCUMULATION, "training", "accumulation", COUNT(NULL, 1, 100000), BY("1"),
         TO(training.accumulation),
@@ -164,6 +164,11 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
         MEANS("A variable of the training loop (outputs = model(...)) holds the logits through "
               "backward; Trainer's does not",
               "true")),
+    ROW(PADDING, "training", "padding", BOOL, BY("false"), SHAPES,
+        MEANS(
+            "Batches are padded: attention through scaled_dot_product_attention gets a mask, which "
+            "takes its memory-efficient kernel",
+            "true")),
 
     ROW(TRANSFORMERS, "framework", "transformers", ENUM(transformers_versions), BY("5"), SHAPES,
         MEANS("Version of transformers whose models run", "4")),

@@ -15,6 +15,8 @@ options_of(const ZpScenarioState *state)
         .autocast = (gboolean)zp_scenario_state_integer(state, ZP_KEY_AUTOCAST),
         .narrow_weights =
             zp_dtype_bits((ZpDtype)zp_scenario_state_integer(state, ZP_KEY_GATHERED)) <= 16,
+        .padding = (gboolean)zp_scenario_state_integer(state, ZP_KEY_PADDING),
+        .sequence = zp_scenario_state_integer(state, ZP_KEY_SEQUENCE),
         .hold_outputs = (gboolean)zp_scenario_state_integer(state, ZP_KEY_HOLD_OUTPUTS),
         .attention = (ZpAttentionImpl)zp_scenario_state_integer(state, ZP_KEY_ATTENTION),
         .compile = (ZpCompile)zp_scenario_state_integer(state, ZP_KEY_COMPILE),

@@ -84,6 +84,8 @@ write_training(GString *text, JsonObject *spec)
         g_string_append(text, "reentrant = true\n");
     if (flag(spec, "loss_outside"))
         g_string_append(text, "loss_outside = true\n");
+    if (flag(spec, "padding"))
+        g_string_append(text, "padding = true\n");
     if (flag(spec, "hold_outputs"))
         g_string_append(text, "hold_outputs = true\n");
     if (has(spec, "autocast") || is(spec, "wrap", "accelerate"))

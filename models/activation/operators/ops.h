@@ -95,5 +95,6 @@ typedef enum {
     ZP_KERNEL_CUDNN,
     ZP_KERNEL_CPU,
 } ZpAttentionKernel;
+/* mask: no gradient; NULL: none. */
 ZpTensor *zp_attention_kernel(ZpTrace *trace, ZpAttentionKernel kernel, ZpTensor *query,
-                              ZpTensor *key, ZpTensor *value);
+                              ZpTensor *key, ZpTensor *value, ZpTensor *mask);

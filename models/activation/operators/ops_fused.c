@@ -168,7 +168,10 @@ run_kernel(ZpOperation *operation, ZpAttentionKernel kernel, ZpTensor **outputs)
         tokens = (tokens + 31) / 32 * 32;
     ZpTraceShape logsumexp = zp_shape(3, (gint64[]){query->size[0], query->size[1], tokens});
     random_state(kernel, &random[0], &random[1]);
-    outputs[0] = heads_inside(operation, query, operation->input[0]->element_bytes);
+    /* flash: empty_like(query); the others write [b, s, heads, d]. */
+    outputs[0] = kernel == ZP_KERNEL_FLASH
+                     ? like(operation, operation->input[0])
+                     : heads_inside(operation, query, operation->input[0]->element_bytes);
     outputs[1] = zp_operation_allocate(operation, &logsumexp, LOGSUMEXP_BYTES);
     for (int i = 0; i < 2; i++) {
         ZpTraceShape state = zp_shape(1, &random[i]);
@@ -178,16 +181,16 @@ run_kernel(ZpOperation *operation, ZpAttentionKernel kernel, ZpTensor **outputs)
 
 ZpTensor *
 zp_attention_kernel(ZpTrace *trace, ZpAttentionKernel kernel, ZpTensor *query, ZpTensor *key,
-                    ZpTensor *value)
+                    ZpTensor *value, ZpTensor *mask)
 {
     ZpOperation operation;
-    ZpTensor *inputs[] = {query, key, value}, *outputs[KERNEL_OUTPUTS];
+    ZpTensor *inputs[] = {query, key, value, mask}, *outputs[KERNEL_OUTPUTS];
     if (!zp_operation_begin(&operation, trace, "_scaled_dot_product_attention", attention_backward,
-                            3, inputs))
+                            mask ? 4 : 3, inputs))
         return zp_operation_end(&operation, NULL);
     if (operation.node)
         operation.node->number[0] = kernel;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < operation.count; i++)
         zp_operation_save(&operation, inputs[i]);
     if (trace->stopped)
         return zp_operation_end(&operation, NULL);
