@@ -126,7 +126,12 @@ typedef struct {
     gboolean two_norms;        /* parallel: the MLP has a norm of its own over the input */
     gboolean fused_gate;       /* gate and up are one product */
     gboolean biases;           /* of attention's products where the family has none */
-    gboolean bare_products;    /* no biases of the MLP where the family has them */
+    /* T5 since transformers 5: attention may be fused (the position bias is its mask, made anew in
+     * each layer, and has a gradient), written out it scales scores and keeps its softmax in the
+     * products' dtype, and a decoder that is not checkpointed copies keys and values into a cache.
+     */
+    gboolean t5_interface;
+    gboolean bare_products; /* no biases of the MLP where the family has them */
     /* With ZP_EXPERTS_GROUPED_MM: the router's product in fp32, the shares of experts stay fp32, a
      * gated MLP of this width beside the experts, and a gate over it. */
     gboolean router_fp32, shares_fp32, gated_shared;

@@ -359,26 +359,80 @@ zp_program_attention(const ZpProgram *program, const ZpActivationBlock *block, Z
     return g_steal_pointer(&output);
 }
 
+/* sdpa_attention.py, create_position_bias_mask: a contiguous copy of the bias in each layer, but of
+ * cross-attention, whose zeros are one tensor for all. */
+static ZpTensor *
+t5_mask(const ZpProgram *program, const ZpActivationBlock *block, gboolean crossed)
+{
+    gint64 sizes[] = {1, block->heads, block->tokens, block->tokens};
+    ZpTraceShape shape = zp_shape(4, sizes);
+    if (crossed)
+        return zp_program_constant(program, program->compute_bytes, 4, sizes);
+    ZpTensor *mask = zp_plain(program->trace, "clone", &shape, program->compute_bytes);
+    if (mask)
+        mask->parameter = TRUE; /* the bias is one: it gets a gradient */
+    return mask;
+}
+
+static ZpTensor *
+t5_fused(const ZpProgram *program, const ZpActivationBlock *block, const Heads *heads,
+         gboolean crossed)
+{
+    g_autoptr(ZpTensor) query = zp_program_cast(program, heads->query);
+    g_autoptr(ZpTensor) key = zp_program_cast(program, heads->key);
+    g_autoptr(ZpTensor) value = zp_program_cast(program, heads->value);
+    g_autoptr(ZpTensor) mask = t5_mask(program, block, crossed);
+    g_autoptr(ZpTensor) output =
+        zp_attention_kernel(program->trace, ZP_KERNEL_EFFICIENT, query, key, value, mask);
+    g_autoptr(ZpTensor) joined = from_heads(program, block, output);
+    g_clear_pointer(&output, zp_tensor_unref);
+    return zp_program_linear(program, ZP_LINEAR_ROW, joined, block->hidden, FALSE);
+}
+
+static ZpTensor *
+t5_written_out(const ZpProgram *program, const ZpActivationBlock *block, const Heads *heads)
+{
+    ZpTrace *trace = program->trace;
+    gint64 s = block->tokens;
+    gboolean narrow = block->t5_interface;
+    ZpTensor *turned = zp_take(zp_transpose(trace, heads->key, 2, 3));
+    g_autoptr(ZpTensor) scores = zp_matmul(trace, heads->query, turned);
+    if (narrow)
+        rebind(&scores, zp_scale(trace, scores));
+    g_autoptr(ZpTensor) bias =
+        zp_program_constant(program, program->compute_bytes, 3, (gint64[]){block->heads, s, s});
+    rebind(&scores, zp_add(trace, scores, bias));
+    ZpTensor *wide = zp_take(zp_to(trace, scores, narrow ? program->compute_bytes : 4));
+    ZpTensor *softmax = zp_take(zp_softmax(trace, wide));
+    g_autoptr(ZpTensor) weights = zp_to(trace, softmax, program->compute_bytes);
+    if (narrow)
+        g_clear_pointer(&scores, zp_tensor_unref);
+    rebind(&weights,
+           zp_program_dropout(program, block->attention_dropout, block->cpu_kernels, weights));
+    ZpTensor *output = zp_take(zp_matmul(trace, weights, heads->value));
+    g_autoptr(ZpTensor) joined = from_heads(program, block, output);
+    if (narrow) /* a function of its own */
+        g_clear_pointer(&weights, zp_tensor_unref);
+    return zp_program_linear(program, ZP_LINEAR_ROW, joined, block->hidden, FALSE);
+}
+
 ZpTensor *
 zp_program_t5_attention(const ZpProgram *program, const ZpActivationBlock *block, ZpTensor *a,
                         ZpTensor *source)
 {
-    ZpTrace *trace = program->trace;
-    source = source ? source : a;
-    gint64 s = block->tokens;
-    g_autoptr(ZpTensor) query = project(program, block, a, block->heads, FALSE, FALSE);
-    g_autoptr(ZpTensor) key = project(program, block, source, block->heads, FALSE, FALSE);
-    g_autoptr(ZpTensor) value = project(program, block, source, block->heads, FALSE, FALSE);
-    ZpTensor *turned = zp_take(zp_transpose(trace, key, 2, 3));
-    g_autoptr(ZpTensor) scores = zp_matmul(trace, query, turned);
-    g_autoptr(ZpTensor) bias =
-        zp_program_constant(program, program->compute_bytes, 3, (gint64[]){block->heads, s, s});
-    rebind(&scores, zp_add(trace, scores, bias));
-    ZpTensor *softmax = zp_take(zp_softmax(trace, zp_take(zp_to(trace, scores, 4))));
-    g_autoptr(ZpTensor) weights = zp_to(trace, softmax, program->compute_bytes);
-    rebind(&weights,
-           zp_program_dropout(program, block->attention_dropout, block->cpu_kernels, weights));
-    ZpTensor *output = zp_take(zp_matmul(trace, weights, value));
-    g_autoptr(ZpTensor) joined = from_heads(program, block, output);
-    return zp_program_linear(program, ZP_LINEAR_ROW, joined, block->hidden, FALSE);
+    gboolean crossed = source != NULL;
+    source = crossed ? source : a;
+    Heads heads = {.query = project(program, block, a, block->heads, FALSE, FALSE)};
+    heads.key = project(program, block, source, block->heads, FALSE, FALSE);
+    heads.value = project(program, block, source, block->heads, FALSE, FALSE);
+    if (block->t5_interface && block->family == ZP_BLOCK_T5_DECODER &&
+        block->policy == ZP_KEEP_ALL) { /* cache.update(): cat */
+        make_contiguous(program, &heads.key);
+        make_contiguous(program, &heads.value);
+    }
+    gboolean fused = block->t5_interface && block->attention != ZP_BLOCK_EAGER;
+    ZpTensor *output =
+        fused ? t5_fused(program, block, &heads, crossed) : t5_written_out(program, block, &heads);
+    heads_clear(&heads);
+    return output;
 }

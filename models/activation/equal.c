@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { BLOCK_NUMBERS = 40 };
+enum { BLOCK_NUMBERS = 41 };
 
 /* All that a description says here, without the padding between its fields. */
 static void
@@ -49,6 +49,7 @@ list_numbers(const ZpActivationBlock *o, gint64 numbers[BLOCK_NUMBERS])
         o->fused_gate,
         o->biases,
         o->bare_products,
+        o->t5_interface,
     };
     G_STATIC_ASSERT(G_N_ELEMENTS(values) == BLOCK_NUMBERS);
     memcpy(numbers, values, sizeof values);

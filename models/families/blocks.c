@@ -101,6 +101,7 @@ set_traits(ZpActivationBlock *block, const ZpArchitectureTraits *traits, gboolea
     block->fused_gate = llama && traits->fused_gate;
     block->biases = traits->biases;
     block->bare_products = traits->bare_products;
+    block->t5_interface = traits->t5_interface;
     block->router_fp32 = traits->router_fp32;
     block->shares_fp32 = traits->shares_fp32;
     block->gated_shared = traits->gated_shared;

@@ -1,18 +1,18 @@
 /* Which block of models/activation/activation.h a model's block is, and what the two differ by.
  *
  * Exact (their operators are the simulator's, or keep the same): llama, mistral, qwen2, qwen3,
- * smollm3, granite, gemma2, gemma3_text, mixtral, qwen3_moe, gpt2, gptj, phi, phi3, gpt_neox, falcon,
- * opt, t5 and its kin, bert, roberta, vit.
+ * smollm3, granite, gemma2, gemma3_text, mixtral, qwen3_moe, gpt2, gptj, phi, phi3, gpt_neox,
+ * falcon, opt, t5 and its kin, bert, roberta, vit.
  * Approximate, as the nearest block with what is kept corrected by
  * models/families/closed_internal.h and its transients as they are: fused projections whose value
- * stays a view of the whole (glm, codegen, chatglm, dbrx), LayerNorm with rotary or gated parts (starcoder2,
- * stablelm, nemotron, olmo, cohere, phimoe), one query group (gpt_bigcode), norms elsewhere or over
- * all heads (gemma, glm4, olmo2, olmo3, olmoe, opt-350m), projections and position terms of their
- * own (bloom, mpt, gpt_neo), latent attention (deepseek_v2 and on), shared experts
- * (qwen2_moe, deepseek), routing other than softmax and top-k (glm4_moe, deepseek_v3), attention
- * sinks (gpt_oss), all experts over all tokens (llama4), vision towers (as GPT-2's block). By
- * closed forms alone: sizes that zp_activation_check() refuses, and blocks without attention or
- * MLP. */
+ * stays a view of the whole (glm, codegen, chatglm, dbrx), LayerNorm with rotary or gated parts
+ * (starcoder2, stablelm, nemotron, olmo, cohere, phimoe), one query group (gpt_bigcode), norms
+ * elsewhere or over all heads (gemma, glm4, olmo2, olmo3, olmoe, opt-350m), projections and
+ * position terms of their own (bloom, mpt, gpt_neo), cross-attention outside T5 (whisper), latent
+ * attention (deepseek_v2 and on), routing other than softmax and top-k (glm4_moe, deepseek_v3),
+ * attention sinks (gpt_oss), all experts over all tokens (llama4), vision towers (as GPT-2's
+ * block).  By closed forms alone: sizes that zp_activation_check() refuses, and blocks without
+ * attention or MLP. */
 #pragma once
 
 #include "models/families/closed_internal.h"

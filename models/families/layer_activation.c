@@ -291,6 +291,15 @@ attach_block(Builder *builder, gint32 first)
     return end;
 }
 
+static gboolean
+blocks_follow(const ZpModel *model, gint32 index)
+{
+    for (guint l = (guint)index + 1; l < model->layers->len; l++)
+        if (zp_model_layer(model, (gint32)l)->block != ZP_MODEL_NONE)
+            return TRUE;
+    return FALSE;
+}
+
 static void
 attach_outer(Builder *builder, gint32 index)
 {
@@ -303,7 +312,7 @@ attach_outer(Builder *builder, gint32 index)
         activation = zp_outer_embedding(traits, &facts);
         break;
     case ZP_LAYER_NORM:
-        activation = zp_outer_norm(traits, &facts);
+        activation = zp_outer_norm(traits, &facts, blocks_follow(builder->model, index));
         break;
     case ZP_LAYER_HEAD:
         if (!zp_outer_head(traits, &facts, builder->model, &activation))

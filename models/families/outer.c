@@ -1,5 +1,8 @@
 #include "models/families/outer_internal.h"
 
+#include "models/families/forms_internal.h"
+#include "models/job/job.h"
+
 enum { ID_BYTES = 8, STATISTIC_BYTES = 4 };
 
 static ZpModelPeak
@@ -15,6 +18,17 @@ same_always(const ZpModelPolicyBytes *policy)
     for (int p = 0; p < ZP_MODEL_POLICIES; p++)
         activation.policies[p] = *policy;
     return activation;
+}
+
+/* T5's position biases: the zeros of cross-attention are kept, and where blocks are checkpointed
+ * the biases of both stacks, which are among their inputs. */
+static void
+add_biases(ZpModelActivation *activation, const ZpArchitectureTraits *traits)
+{
+    gint64 each = traits->number_bytes * traits->heads;
+    for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(activation, set)) != NULL;)
+        for (int p = 0; p < ZP_MODEL_POLICIES; p++)
+            set[p].kept.bytes_per_position_pair += (p == ZP_CHECKPOINTING_NONE ? 1 : 3) * each;
 }
 
 ZpModelActivation
@@ -37,12 +51,15 @@ zp_outer_embedding(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts)
         .forward = peak_of(live),
         .backward = peak_of(live),
     };
-    return same_always(&policy);
+    ZpModelActivation activation = same_always(&policy);
+    if (traits->t5_interface)
+        add_biases(&activation, traits);
+    return activation;
 }
 
 /* The norm that ends a stack of blocks reads no sizes of theirs but the stream's width. */
 ZpModelActivation
-zp_outer_norm(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts)
+zp_outer_norm(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, gboolean encoder)
 {
     ZpActivationBlock block = {
         .family = traits->t5           ? ZP_BLOCK_T5_ENCODER
@@ -60,7 +77,15 @@ zp_outer_norm(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts)
         .head_size = 2,
         .ffn = traits->tensor_parallel,
     };
-    return zp_activation_norm_part(&block);
+    ZpModelActivation activation = zp_activation_norm_part(&block);
+    gint64 width = facts->norms_width, kept = encoder ? traits->residual_bytes * width : 0;
+    if (traits->t5 && traits->dropout) /* its mask; the decoder's embedding has one as well */
+        kept += encoder ? width : 2 * width;
+    ZpModelBytes more = {.bytes_per_token = kept};
+    for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(&activation, set)) != NULL;)
+        for (int p = 0; p < ZP_MODEL_POLICIES; p++)
+            zp_forms_add(&set[p].kept, &more, 1);
+    return activation;
 }
 
 ZpModelActivation

@@ -16,7 +16,9 @@
 #include "models/families/trees/tree.h"
 
 ZpModelActivation zp_outer_embedding(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts);
-ZpModelActivation zp_outer_norm(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts);
+/* `encoder`: blocks follow, whose cross-attention keeps what it makes. */
+ZpModelActivation zp_outer_norm(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts,
+                                gboolean encoder);
 ZpModelActivation zp_outer_projection(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts);
 /* FALSE where the layer has no product: no head.  Fills the model's head_events of a model with one
  * head and no autocast, whose copies of weights are in the sums alone. */

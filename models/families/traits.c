@@ -56,6 +56,14 @@ attention_of(const ZpSymbols *symbols, ZpAttentionImpl wanted)
     return ZP_BLOCK_FLASH;
 }
 
+/* Fused since transformers 5, with the position bias as a mask. */
+static ZpBlockAttention
+t5_attention_of(const ZpSymbols *symbols, ZpAttentionImpl wanted)
+{
+    gboolean fused = holds(symbols, "hf5") && wanted != ZP_ATTENTION_EAGER;
+    return fused ? ZP_BLOCK_EFFICIENT : ZP_BLOCK_EAGER;
+}
+
 static void
 set_formats(ZpArchitectureTraits *traits, const ZpArchitectureOptions *options)
 {
@@ -157,7 +165,10 @@ zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *op
         .compiled = compiled,
         .compiled_loss = options->compile == ZP_COMPILE_BLOCKS_AND_LOSS,
         .norms = norms > 0 ? norms : 2,
-        .attention = t5 ? ZP_BLOCK_EAGER : attention_of(symbols, options->attention),
+        .attention = t5 ? t5_attention_of(symbols, options->attention)
+                        : attention_of(symbols, options->attention),
+        .heads = zp_symbols_get(symbols, "heads"),
+        .t5_interface = t5 && holds(symbols, "hf5"),
         .softmax_fp32 = !holds(symbols, "native_softmax"),
         .soft_cap = holds(symbols, "soft_cap"),
         .qk_norm = holds(symbols, "qk_norm"),

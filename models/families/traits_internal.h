@@ -20,7 +20,7 @@ typedef struct {
     gboolean dropout, attention_dropout, embedding_dropout;
     ZpBlockProjection projection;
     gboolean rotary_joined, rotary_named, scaled_query, contiguous_heads, two_norms, fused_gate;
-    gboolean biases, bare_products;
+    gboolean biases, bare_products, t5_interface;
     gint64 rotary_width; /* of a head; 0: all */
     /* Attention masks: of all blocks, or of those with a window: all but every n-th. */
     ZpBlockMask mask;
@@ -30,7 +30,7 @@ typedef struct {
     ZpBlockExperts experts;
     gboolean router_fp32, shares_fp32, gated_shared;   /* of ZP_EXPERTS_GROUPED_MM */
     gboolean positions, token_types, scaled_embedding; /* added to or multiplied with a lookup */
-    gint64 vocabulary;
+    gint64 vocabulary, heads;
     ZpLossKind loss;
     int loss_chunks;
     gboolean logit_cap, hold_outputs;

@@ -139,6 +139,17 @@ attention_backward(ZpTrace *trace, ZpTraceNode *node, ZpTensor **grads, ZpTensor
         results[i] = node->number[0] == ZP_KERNEL_EFFICIENT
                          ? heads_inside(&operation, &node->input_shape[i], node->input_bytes[i])
                          : like(&operation, node->saved[i].tensor);
+    if (node->number[1]) { /* of the bias, over all sequences, then summed */
+        const ZpTraceShape *query = &node->input_shape[0];
+        gint64 sizes[] = {query->size[0], query->size[1], query->size[2],
+                          node->input_shape[1].size[2]};
+        gint64 once[] = {1, sizes[1], sizes[2], sizes[3]};
+        ZpTraceShape all = zp_shape(4, sizes), one = zp_shape(4, once);
+        g_autoptr(ZpTensor) wide = zp_operation_allocate(&operation, &all, node->input_bytes[0]);
+        g_autoptr(ZpTensor) sum = zp_operation_allocate(&operation, &one, node->input_bytes[0]);
+        (void)wide;
+        (void)sum;
+    }
     if (node->number[0] == ZP_KERNEL_FLASH) {
         gint64 workspace =
             flash_workspace(&node->input_shape[0], &node->input_shape[1], node->input_bytes[0]);
@@ -188,8 +199,10 @@ zp_attention_kernel(ZpTrace *trace, ZpAttentionKernel kernel, ZpTensor *query, Z
     if (!zp_operation_begin(&operation, trace, "_scaled_dot_product_attention", attention_backward,
                             mask ? 4 : 3, inputs))
         return zp_operation_end(&operation, NULL);
-    if (operation.node)
+    if (operation.node) {
         operation.node->number[0] = kernel;
+        operation.node->number[1] = mask && mask->parameter; /* has a gradient */
+    }
     for (int i = 0; i < operation.count; i++)
         zp_operation_save(&operation, inputs[i]);
     if (trace->stopped)
