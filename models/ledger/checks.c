@@ -15,11 +15,9 @@ runtime_bit(const char *name)
     static const struct {
         const char *name;
         guint bit;
-    } runtimes[] = {{"ideal", CHECKS_IDEAL},
-                    {"deepspeed", CHECKS_DEEPSPEED},
-                    {"fsdp1", CHECKS_FSDP1},
-                    {"fsdp2", CHECKS_FSDP2},
-                    {"ddp", CHECKS_DDP}};
+    } runtimes[] = {{"ideal", CHECKS_IDEAL}, {"deepspeed", CHECKS_DEEPSPEED},
+                    {"fsdp1", CHECKS_FSDP1}, {"fsdp2", CHECKS_FSDP2},
+                    {"ddp", CHECKS_DDP},     {"none", CHECKS_DDP}};
     for (gsize i = 0; i < G_N_ELEMENTS(runtimes); i++)
         if (strcmp(runtimes[i].name, name) == 0)
             return runtimes[i].bit;

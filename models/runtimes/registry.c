@@ -9,7 +9,8 @@
 #include "models/runtimes/ideal/ideal.h"
 
 static const ZpRuntime *const runtimes[] = {
-    &zp_runtime_ideal, &zp_runtime_deepspeed, &zp_runtime_fsdp2, &zp_runtime_fsdp1, &zp_runtime_ddp,
+    &zp_runtime_ideal, &zp_runtime_deepspeed, &zp_runtime_fsdp2,
+    &zp_runtime_fsdp1, &zp_runtime_ddp,       &zp_runtime_none,
 };
 
 const ZpRuntime *

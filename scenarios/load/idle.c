@@ -10,10 +10,10 @@ mark_frameworks(ZpScenarioResolve *resolve)
 {
     static const struct {
         ZpSchemaId first, last;
-        const char *runtimes[4];
+        const char *runtimes[5];
     } sections[] = {
         {ZP_KEY_DS_CONTIGUOUS, ZP_KEY_DS_NVME_WRITE, {"deepspeed"}},
-        {ZP_KEY_FS_OPTIMIZER, ZP_KEY_FS_SHARD_EVEN, {"fsdp2", "fsdp1", "ddp"}},
+        {ZP_KEY_FS_OPTIMIZER, ZP_KEY_FS_SHARD_EVEN, {"fsdp2", "fsdp1", "ddp", "none"}},
     };
     const char *runtime = zp_scenario_key_text(resolve, ZP_KEY_RUNTIME);
     for (gsize s = 0; s < G_N_ELEMENTS(sections); s++) {

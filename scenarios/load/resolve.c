@@ -53,6 +53,7 @@ store(ZpScenarioResolve *resolve)
     store_leaf_classes(state);
     job->deepspeed = &state->deepspeed;
     job->fsdp = &state->fsdp;
+    state->fsdp.unwrapped = strcmp(resolve->runtime->name, "none") == 0;
     zp_scenario_place_parallel(resolve);
     if (job->simulation.simulated_ranks == 0)
         job->simulation.simulated_ranks = job->world.ranks;

@@ -113,7 +113,7 @@ write_zero(GString *text, JsonObject *spec)
 {
     gboolean sharded = is(spec, "runtime", "fsdp2"), alone = is(spec, "runtime", "single");
     g_string_append_printf(text, "[zero]\nruntime = %s\nstage = %d\n",
-                           alone ? "ideal" : word(spec, "runtime"), sharded ? 3 : 0);
+                           alone ? "none" : word(spec, "runtime"), sharded ? 3 : 0);
     if (sharded)
         g_string_append_printf(text, "outer = %s\n", is(spec, "wrap", "root") ? "root" : "own");
     g_string_append_printf(text, "[world]\nranks = %" G_GINT64_FORMAT "\n",
@@ -150,12 +150,7 @@ write_fsdp(GString *text, JsonObject *record, JsonObject *spec)
 static void
 write_optimizer(GString *text, JsonObject *spec)
 {
-    const char *name = word(spec, "optimizer"), *mode = word(spec, "optimizer_mode");
-    gboolean alone = is(spec, "runtime", "single") && is(spec, "optimizer", "adamw");
-    const char *suffix = !alone || g_str_equal(mode, "fused") ? ""
-                         : g_str_equal(mode, "foreach")       ? "_foreach"
-                                                              : "_forloop";
-    g_string_append_printf(text, "[optimizer]\nname = %s%s\n", name, suffix);
+    g_string_append_printf(text, "[optimizer]\nname = %s\n", word(spec, "optimizer"));
 }
 
 char *

@@ -263,3 +263,35 @@ const ZpRuntime zp_runtime_ddp = {
     .compile = compile,
     .supports_stage = supports_stage,
 };
+
+/* Without the reducer, each gradient is a tensor that backward makes. */
+static gboolean
+compile_alone(const ZpJob *job, const ZpUnits *units, ZpTape *tape, GError **error)
+{
+    if (job->world.ranks > 1) {
+        g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_UNSUPPORTED,
+                    "the runtime none is a program of one rank, not of %d: ddp, fsdp2 or deepspeed "
+                    "hold several together",
+                    job->world.ranks);
+        return FALSE;
+    }
+    g_autoptr(ZpFsdpPlan) plan = zp_fsdp_model_plan(job, units, error);
+    if (plan == NULL)
+        return FALSE;
+    plan->settings.unwrapped = TRUE;
+    zp_ddp_compile(plan, job, FALSE, job->simulation.steps, tape);
+    return TRUE;
+}
+
+static gboolean
+supports_none(int stage)
+{
+    return stage == 0;
+}
+
+const ZpRuntime zp_runtime_none = {
+    .name = "none",
+    .summary = "plain PyTorch 2.14 on one GPU: gradients are born in backward, no wrapper",
+    .compile = compile_alone,
+    .supports_stage = supports_none,
+};

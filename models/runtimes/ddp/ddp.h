@@ -11,6 +11,8 @@
 #include "models/runtimes/fsdp/plan.h"
 
 extern const ZpRuntime zp_runtime_ddp;
+/* One rank that wraps the model in nothing (ZpFsdp.unwrapped). */
+extern const ZpRuntime zp_runtime_none;
 
 /* As zp_fsdp2_compile(); all ranks of plan->shard x plan->replicate hold a copy.  With `partition`
  * each optimizer state lives on one rank, which broadcasts what it updated. */
