@@ -43,8 +43,10 @@ cross_entropy(const ZpProgram *program, const ZpActivationLoss *loss, ZpTensor *
     gint64 width = loss->vocabulary;
     gint64 count = logits && !trace->stopped ? zp_shape_elements(&logits->shape) / width : 1;
     g_autoptr(ZpTensor) rows = zp_reshape(trace, logits, 2, (gint64[]){count, width});
-    g_autoptr(ZpTensor) wide = zp_program_cast32(program, rows);
-    g_autoptr(ZpTensor) logs = zp_log_softmax(trace, wide);
+    /* Inside of the composite autocast casts for nll_loss alone. */
+    g_autoptr(ZpTensor) narrow = zp_log_softmax(trace, rows);
+    g_autoptr(ZpTensor) logs = zp_program_cast32(program, narrow);
+    g_clear_pointer(&narrow, zp_tensor_unref);
     return loss->label_smoothing ? smooth(trace, loss->kind >= ZP_LOSS_CHUNKS, logs, target)
                                  : zp_nll_loss(trace, logs, target);
 }

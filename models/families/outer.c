@@ -92,9 +92,13 @@ ZpModelActivation
 zp_outer_projection(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts)
 {
     gint64 stream = traits->residual_bytes * facts->residual_width;
+    gint64 inside = traits->number_bytes * (facts->inner_width + facts->norms_width);
+    if (facts->norms_width > 0)
+        inside += 2L * STATISTIC_BYTES;
     ZpModelBytes once = {.bytes_per_token = stream}, twice = {.bytes_per_token = 2 * stream};
+    ZpModelBytes kept = {.bytes_per_token = stream + inside};
     ZpModelPolicyBytes policy = {
-        .kept = once, .forward = peak_of(once), .backward = peak_of(twice)};
+        .kept = kept, .forward = peak_of(once), .backward = peak_of(twice)};
     return same_always(&policy);
 }
 

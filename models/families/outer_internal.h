@@ -8,7 +8,8 @@
  *
  * Final norms: zp_activation_norm_part().
  *
- * A projection keeps its input and holds input and output, and their gradients.  Head and loss:
+ * A projection keeps its input, what its activation function reads and what its norm reads, and
+ * holds input and output, and their gradients.  Head and loss:
  * zp_activation_loss_part(); the vocabulary is cut by tensor parallelism. */
 #pragma once
 
