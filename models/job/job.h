@@ -92,6 +92,7 @@ typedef struct _ZpCostTables ZpCostTables;
 typedef struct _ZpCalibration ZpCalibration;
 
 typedef struct {
+    const char *node;        /* kind of node; NULL: none is named */
     double link_bytes_per_s; /* between GPUs of a node, per direction and GPU */
     double link_efficiency;  /* achieved share of it */
     ZpTime link_latency_ps;  /* per collective inside a node */
@@ -127,6 +128,7 @@ typedef enum {
 } ZpAllocatorMode;
 
 typedef struct {
+    const char *name;        /* of the GPU; NULL: figures alone are known */
     double flops_per_s;      /* peak for the compute dtype */
     double flops_efficiency; /* achieved by matrix products */
     double memory_bytes_per_s;

@@ -86,7 +86,7 @@ run_row(const ZpValidateRecord *row, const ZpHardware *hardware, ZpStep *step, G
             g_assert(error != NULL);
     }
     base.reason = error != NULL ? error->message : NULL; /* copied for each result */
-    base.simulated_fits = zp_verdict_may_run(summary.verdict);
+    base.simulated_fits = summary.fits;
     compare(row, &base, &summary, overhead, results);
 }
 

@@ -107,6 +107,8 @@ simulate(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware,
     row->simulated_ms = zp_time_to_seconds(summary.step_ps) * 1e3;
     row->error = row->simulated_ms / row->measured_ms - 1.0;
     row->exposed = (double)summary.exposed_ps / (double)MAX(1, summary.step_ps);
+    row->grade = job->calibration->grade;
+    row->ideal = strcmp(job->job.runtime, "ideal") == 0;
     row->rule = dominant_rule(job, &summary);
     row->reason = known_reason(csv, record, job, &summary, row->error);
 }

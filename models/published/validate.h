@@ -50,6 +50,8 @@ typedef struct {
     gint64 cut; /* ranks that share a replica: tensor x context x pipeline */
     int line;
     double measured_ms;
+    ZpGrade grade;  /* of the constants that price its layers; and is it the ideal runtime that */
+    gboolean ideal; /* stands for its framework: known once simulated */
     double simulated_ms; /* 0: not simulated, see reason */
     double error;        /* simulated / measured - 1 */
     double null_error;   /* the null model's; NAN where it does not apply */

@@ -5,6 +5,7 @@
 #include "models/job/runtime.h"
 #include "models/ledger/ledger.h"
 #include "models/step/verdict.h"
+#include "models/words/grade.h"
 #include "sim/allocator/allocator.h"
 #include "sim/players/play.h"
 
@@ -22,6 +23,8 @@ typedef struct {
 
 typedef struct {
     ZpTime step_ps;                       /* duration of the last step */
+    ZpTime step_low_ps, step_high_ps;     /* its band (models/prices/bands.h) */
+    ZpGrade grade;                        /* of the constants that priced its layers */
     ZpTime exposed_ps;                    /* of it, communication without compute */
     ZpTime busy_ps[ZP_TAPE_N_CATEGORIES]; /* whole play */
     ZpTime host_blocked_ps;
@@ -52,6 +55,7 @@ typedef struct {
      * and what follows. */
     gint64 needed_bytes, needed_low_bytes, needed_high_bytes;
     ZpVerdict verdict;
+    gboolean fits; /* the simulated figure itself: headroom is not negative; TRUE where unlimited */
     gint32 first_over_instr; /* where the capacity is first exceeded, or ZP_TAPE_NONE */
     ZpStepTraffic traffic[ZP_STEP_MAX_TRAFFIC]; /* of the last step */
     int n_traffic;

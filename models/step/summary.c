@@ -1,8 +1,11 @@
 #include "models/step/summary_internal.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "models/parallel/parallel.h"
+#include "models/prices/bands.h"
+#include "models/prices/calibration.h"
 
 /* Instructions of the last step. */
 static gint32
@@ -104,6 +107,35 @@ fill_memory(const ZpPlayResult *result, ZpStepSummary *summary)
 }
 
 static void
+fill_band(const ZpJob *job, ZpStepSummary *summary)
+{
+    const ZpCalibration *constants = job->device.calibration;
+    summary->grade = constants != NULL ? constants->grade : ZP_GRADE_ASSUMED;
+    ZpBand band = zp_bands_step(summary->grade, strcmp(job->runtime, "ideal") == 0);
+    double step_ps = (double)summary->step_ps;
+    summary->step_low_ps = (ZpTime)(step_ps * (1.0 - band.low));
+    summary->step_high_ps = (ZpTime)MIN(step_ps * (1.0 + band.high), 9.2e18);
+}
+
+/* Tensors are counted; what the allocator's segments hold beside them, and what lives outside, are
+ * as far off as such figures were, each on its own. */
+static void
+fill_needed(const ZpJob *job, gint64 needed_bytes, gboolean reserves, ZpStepSummary *summary)
+{
+    double outside = job->device.n_overheads > 0 ? (double)job->device.overhead_bytes : 0.0;
+    double segments = reserves ? (double)(needed_bytes - job->device.overhead_bytes) : 0.0;
+    const ZpBandPart parts[] = {
+        {(double)needed_bytes - outside - segments, 0, {0.0, 0.0}},
+        {outside, 1, zp_bands_overhead()},
+        {segments, 2, zp_bands_reserved()},
+    };
+    ZpBand band = zp_band_of_sum(parts, G_N_ELEMENTS(parts));
+    summary->needed_bytes = needed_bytes;
+    summary->needed_low_bytes = (gint64)((double)needed_bytes * (1.0 - band.low));
+    summary->needed_high_bytes = (gint64)((double)needed_bytes * (1.0 + band.high));
+}
+
+static void
 fill_verdict(const ZpJob *job, const ZpAllocatorResult *allocator, ZpStepSummary *summary)
 {
     gint64 needed = summary->peak_bytes;
@@ -120,7 +152,8 @@ fill_verdict(const ZpJob *job, const ZpAllocatorResult *allocator, ZpStepSummary
         summary->headroom_bytes = 0;
     else if (allocator != NULL)
         summary->first_over_instr = allocator->out_of_memory_instr;
-    summary->needed_bytes = summary->needed_low_bytes = summary->needed_high_bytes = needed;
+    summary->fits = summary->headroom_bytes >= 0;
+    fill_needed(job, needed, allocator != NULL, summary);
     summary->verdict = zp_verdict_of(&(ZpVerdictQuestion){
         .needed_bytes = needed,
         .low_bytes = summary->needed_low_bytes,
@@ -166,6 +199,7 @@ zp_step_summary_fill(const ZpJob *job, const ZpTape *tape, const ZpPlayResult *r
 {
     *summary = (ZpStepSummary){.peak_instr = ZP_TAPE_NONE, .first_over_instr = ZP_TAPE_NONE};
     fill_times(job, result, summary);
+    fill_band(job, summary);
     fill_memory(result, summary);
     fill_verdict(job, allocator, summary);
     count_traffic(tape, summary);

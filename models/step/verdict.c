@@ -23,12 +23,6 @@ zp_verdict_of(const ZpVerdictQuestion *question)
     return ZP_VERDICT_FITS;
 }
 
-gboolean
-zp_verdict_may_run(ZpVerdict verdict)
-{
-    return verdict != ZP_VERDICT_DOES_NOT_FIT;
-}
-
 const char *
 zp_verdict_name(ZpVerdict verdict)
 {

@@ -29,8 +29,5 @@ typedef struct {
 
 ZpVerdict zp_verdict_of(const ZpVerdictQuestion *question);
 
-/* Not known to fail: fits, tight, or unlimited. */
-gboolean zp_verdict_may_run(ZpVerdict verdict);
-
 /* "unlimited", "fits", "tight", "does not fit"; static strings. */
 const char *zp_verdict_name(ZpVerdict verdict);

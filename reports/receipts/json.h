@@ -14,8 +14,9 @@ void zp_receipt_bool(JsonBuilder *json, const char *key, gboolean value);
 void zp_receipt_object(JsonBuilder *json, const char *key);
 void zp_receipt_array(JsonBuilder *json, const char *key);
 
-/* "verdict" (fits, tight, does not fit) and "fits" (may run); null without a capacity. */
-void zp_receipt_verdict(JsonBuilder *json, ZpVerdict verdict);
+/* "verdict" (fits, tight, does not fit) and "fits" (the simulated figure itself); null without a
+ * capacity. */
+void zp_receipt_verdict(JsonBuilder *json, const ZpStepSummary *summary);
 
 /* schema, version, name, source, inputs, job. */
 void zp_receipt_head(JsonBuilder *json, const ZpReportRun *run, const char *schema);

@@ -34,12 +34,12 @@ zp_receipt_bool(JsonBuilder *json, const char *key, gboolean value)
 }
 
 void
-zp_receipt_verdict(JsonBuilder *json, ZpVerdict verdict)
+zp_receipt_verdict(JsonBuilder *json, const ZpStepSummary *summary)
 {
-    gboolean known = verdict != ZP_VERDICT_NONE;
-    zp_receipt_text(json, "verdict", known ? zp_verdict_name(verdict) : NULL);
+    gboolean known = summary->verdict != ZP_VERDICT_NONE;
+    zp_receipt_text(json, "verdict", known ? zp_verdict_name(summary->verdict) : NULL);
     if (known)
-        zp_receipt_bool(json, "fits", zp_verdict_may_run(verdict));
+        zp_receipt_bool(json, "fits", summary->fits);
     else
         zp_receipt_text(json, "fits", NULL);
 }

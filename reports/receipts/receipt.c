@@ -23,6 +23,9 @@ step(JsonBuilder *json, const ZpStepSummary *s)
     zp_receipt_object(json, "step");
     zp_receipt_int(json, "step_ps", s->step_ps);
     zp_receipt_double(json, "step_s", seconds);
+    zp_receipt_int(json, "step_low_ps", s->step_low_ps);
+    zp_receipt_int(json, "step_high_ps", s->step_high_ps);
+    zp_receipt_text(json, "grade", zp_grade_name(s->grade));
     zp_receipt_int(json, "exposed_ps", s->exposed_ps);
     zp_receipt_double(json, "exposed_s", zp_time_to_seconds(s->exposed_ps));
     zp_receipt_int(json, "host_blocked_ps", s->host_blocked_ps);
@@ -237,7 +240,7 @@ verdict(JsonBuilder *json, const ZpReportRun *run)
     g_autofree char *over =
         s->first_over_instr == ZP_TAPE_NONE ? NULL : zp_event_text(run->tape, s->first_over_instr);
     zp_receipt_object(json, "verdict");
-    zp_receipt_verdict(json, s->verdict);
+    zp_receipt_verdict(json, s);
     zp_receipt_int(json, "needed_bytes", s->needed_bytes);
     zp_receipt_int(json, "needed_low_bytes", s->needed_low_bytes);
     zp_receipt_int(json, "needed_high_bytes", s->needed_high_bytes);

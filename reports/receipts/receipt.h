@@ -9,10 +9,11 @@
  *   job         {runtime, model, parameter_elements, stage, ranks, shard_group (of those that hold
  *               the same parameters), tensor_parallel, sequence_parallel, context_parallel,
  *               pipeline_stages, units}
- *   step        {step_ps, step_s, exposed_ps, exposed_s, host_blocked_ps, busy_ps {category: ps},
- *               tokens_per_step, tokens_per_s, model_flops, mfu, slowest_rank_ps, fastest_rank_ps}
- *   peak        {bytes, time_ps, time_s, rank, event {text, op, stream, kind, class, role, bytes},
- *               unit, phase, micro_batch, by_class {class: bytes},
+ *   step        {step_ps, step_s, step_low_ps, step_high_ps (with nine chances of ten between
+ * them), grade (of the constants that price its layers: measured, scaled, assumed), exposed_ps,
+ * exposed_s, host_blocked_ps, busy_ps {category: ps}, tokens_per_step, tokens_per_s, model_flops,
+ * mfu, slowest_rank_ps, fastest_rank_ps} peak        {bytes, time_ps, time_s, rank, event {text,
+ * op, stream, kind, class, role, bytes}, unit, phase, micro_batch, by_class {class: bytes},
  *               live_set {buffers, bytes, largest [{class, role, unit, bytes}]}}
  *   persistent  {bytes, by_class}; host_peak_bytes
  *   parts       null, or [{part (compute, slowed, waiting, host, idle), kind (null: slowed, idle),
@@ -27,9 +28,9 @@
  *               other_streams_bytes, other_sizes_bytes, segments, deferred, flushes, pools
  *               [{stream, size_class, segments, allocated_bytes, active_bytes, reserved_bytes,
  *               largest_free_bytes}]}: models and words of sim/allocator/allocator.h
- *   verdict     {verdict ("fits", "tight", "does not fit"; null: memory is unlimited), fits (not
- *               known to fail), needed_bytes, needed_low_bytes, needed_high_bytes (the band;
- * reserved with an allocator, else the peak; without contingency), capacity_bytes,
+ *   verdict     {verdict ("fits", "tight", "does not fit"; null: memory is unlimited), fits (the
+ *               simulated figure itself), needed_bytes, needed_low_bytes, needed_high_bytes (the
+ * band; reserved with an allocator, else the peak; without contingency), capacity_bytes,
  * contingency_bytes, headroom_bytes, first_over (event text)} ledger      as below without its head
  *   warnings    [text]
  *   trace       with a recorder: {operations [{stream, kind, phase, unit, micro_batch, step, rank,

@@ -21,6 +21,10 @@ add_json_point(JsonBuilder *builder, const ZpReportSweep *sweep, const ZpReportP
         gint64 value;
     } numbers[] = {
         {"step_ps", point->summary->step_ps},
+        {"step_low_ps", point->summary->step_low_ps},
+        {"step_high_ps", point->summary->step_high_ps},
+        {"needed_low_bytes", point->summary->needed_low_bytes},
+        {"needed_high_bytes", point->summary->needed_high_bytes},
         {"exposed_ps", point->summary->exposed_ps},
         {"tokens_per_rank", point->summary->tokens_per_rank},
         {"peak_bytes", point->summary->peak_bytes},
@@ -28,7 +32,7 @@ add_json_point(JsonBuilder *builder, const ZpReportSweep *sweep, const ZpReportP
     };
     for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++)
         zp_receipt_int(builder, numbers[i].name, numbers[i].value);
-    zp_receipt_verdict(builder, point->summary->verdict);
+    zp_receipt_verdict(builder, point->summary);
     zp_receipt_bool(builder, "front", front);
     zp_receipt_bool(builder, "knee", knee);
     json_builder_end_object(builder);

@@ -35,25 +35,28 @@ write_run(ZpStore *store, const ZpReportRun *run, GError **error)
     g_autoptr(ZpStatement) insert = zp_store_prepare(
         store,
         "INSERT INTO run (name, version, source, runtime, model, parameter_elements, stage, ranks,"
-        " shard_group, step_ps, exposed_ps, host_blocked_ps, tokens_per_step, model_flops, mfu,"
+        " shard_group, step_ps, step_low_ps, step_high_ps, grade, exposed_ps, host_blocked_ps, "
+        "tokens_per_step, model_flops, mfu,"
         " peak_bytes, peak_ps, peak_rank, peak_event, peak_unit, peak_phase, persistent_bytes,"
-        " host_peak_bytes, capacity_bytes, contingency_bytes, headroom_bytes, fits, "
+        " host_peak_bytes, capacity_bytes, contingency_bytes, headroom_bytes, "
+        "needed_low_bytes, needed_high_bytes, fits, "
         "verdict, allocated_bytes,"
         " active_bytes, reserved_bytes) VALUES"
-        " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         error);
     if (insert == NULL ||
         !zp_store_insert(
             store, insert, error, ZP_TEXT(run->name), ZP_TEXT(ZP_VERSION), ZP_TEXT(run->source),
             ZP_TEXT(job->runtime), ZP_TEXT(job->model->name), ZP_INT(job->model->n_elements),
             ZP_INT(job->zero.stage), ZP_INT(job->world.ranks), ZP_INT(job->world.shard_group),
-            ZP_INT(s->step_ps), ZP_INT(s->exposed_ps), ZP_INT(s->host_blocked_ps),
+            ZP_INT(s->step_ps), ZP_INT(s->step_low_ps), ZP_INT(s->step_high_ps),
+            ZP_NAME(zp_grade_name(s->grade)), ZP_INT(s->exposed_ps), ZP_INT(s->host_blocked_ps),
             ZP_INT(s->tokens_per_step), ZP_REAL(s->model_flops), ZP_REAL(s->mfu),
             ZP_INT(s->peak_bytes), ZP_INT(s->peak_time), ZP_INT(s->peak_rank), ZP_TEXT(text),
             ZP_NAME(event.unit), ZP_NAME(event.phase), ZP_INT(s->persistent_bytes),
             ZP_INT(s->host_peak_bytes), ZP_INT(s->capacity_bytes), ZP_INT(s->contingency_bytes),
-            ZP_INT(s->headroom_bytes),
-            ZP_FLAG_UNLESS(s->verdict == ZP_VERDICT_NONE, zp_verdict_may_run(s->verdict)),
+            ZP_INT(s->headroom_bytes), ZP_INT(s->needed_low_bytes), ZP_INT(s->needed_high_bytes),
+            ZP_FLAG_UNLESS(s->verdict == ZP_VERDICT_NONE, s->fits),
             ZP_NAME(s->verdict == ZP_VERDICT_NONE ? NULL : zp_verdict_name(s->verdict)),
             ZP_ID(allocator.allocated_bytes), ZP_ID(allocator.active_bytes),
             ZP_ID(allocator.reserved_bytes)))

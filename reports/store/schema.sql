@@ -53,6 +53,9 @@ CREATE TABLE run (
     ranks             INTEGER NOT NULL,  -- that hold the same parameters: data x context parallel
     shard_group       INTEGER NOT NULL,
     step_ps           INTEGER NOT NULL,
+    step_low_ps       INTEGER NOT NULL,  -- with nine chances of ten between these
+    step_high_ps      INTEGER NOT NULL,
+    grade             INTEGER NOT NULL REFERENCES name(id), -- of what prices layers
     exposed_ps        INTEGER NOT NULL,  -- communication or copies without compute
     host_blocked_ps   INTEGER NOT NULL,
     tokens_per_step   INTEGER NOT NULL,  -- all ranks together
@@ -69,7 +72,9 @@ CREATE TABLE run (
     capacity_bytes    INTEGER NOT NULL,  -- 0: unlimited
     contingency_bytes INTEGER NOT NULL,
     headroom_bytes    INTEGER NOT NULL,
-    fits              INTEGER CHECK (fits IN (0, 1)), -- not known to fail; NULL: unlimited
+    needed_low_bytes  INTEGER NOT NULL,  -- band of what is needed, without contingency
+    needed_high_bytes INTEGER NOT NULL,
+    fits              INTEGER CHECK (fits IN (0, 1)), -- the figure itself; NULL: unlimited
     verdict           INTEGER REFERENCES name(id),    -- fits, tight, does not fit
     -- Peaks of the caching allocator on rank 0, each its own; NULL where none was simulated.
     allocated_bytes   INTEGER,           -- rounded to blocks, without the runtime overhead
@@ -268,6 +273,8 @@ CREATE TABLE sweep_point (
     point             INTEGER NOT NULL,
     error             TEXT,
     step_ps           INTEGER,
+    step_low_ps       INTEGER,
+    step_high_ps      INTEGER,
     exposed_ps        INTEGER,
     tokens_per_step   INTEGER,
     tokens_per_rank   INTEGER,
@@ -278,6 +285,8 @@ CREATE TABLE sweep_point (
     capacity_bytes    INTEGER,
     contingency_bytes INTEGER,
     headroom_bytes    INTEGER,
+    needed_low_bytes  INTEGER,
+    needed_high_bytes INTEGER,
     fits              INTEGER,
     verdict           INTEGER REFERENCES name(id),
     allocated_bytes   INTEGER,               -- as in run
@@ -308,6 +317,7 @@ CREATE TABLE sweep_peak (
 CREATE VIEW run_summary AS
 SELECT r.id AS run, r.name, r.runtime, r.model, r.stage, r.ranks,
        r.step_ps / 1e9 AS step_ms,
+       r.step_low_ps / 1e9 AS step_low_ms, r.step_high_ps / 1e9 AS step_high_ms, g.text AS grade,
        r.exposed_ps / 1e9 AS exposed_ms,
        CASE WHEN r.step_ps > 0 THEN r.tokens_per_step * 1e12 / r.step_ps END AS tokens_per_s,
        r.mfu,
@@ -321,7 +331,7 @@ SELECT r.id AS run, r.name, r.runtime, r.model, r.stage, r.ranks,
        CASE WHEN r.capacity_bytes > 0 THEN r.headroom_bytes / 1073741824.0 END AS headroom_gib,
        r.fits, v.text AS verdict
   FROM run r LEFT JOIN name u ON u.id = r.peak_unit LEFT JOIN name p ON p.id = r.peak_phase
-       LEFT JOIN name v ON v.id = r.verdict;
+       LEFT JOIN name v ON v.id = r.verdict LEFT JOIN name g ON g.id = r.grade;
 
 CREATE VIEW memory_timeline AS
 SELECT m.run, m.ordinal, m.rank, s.text AS space, m.time_ps, m.time_ps / 1e9 AS time_ms,
@@ -405,7 +415,7 @@ SELECT p.sweep, p.point,
  ORDER BY p.sweep, p.point;
 
 -- What points are ranked by: step time, or time per token where steps differ in tokens; and whether
--- they are ranked: those that may run, or all where none may.
+-- they are ranked: those that fit, or all where none does.
 CREATE VIEW sweep_merit AS
 SELECT sweep, point, peak_bytes,
        min(tokens_per_rank) OVER w <> max(tokens_per_rank) OVER w AS is_per_token,

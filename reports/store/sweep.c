@@ -61,7 +61,8 @@ zp_store_begin_sweep(ZpStore *store, const ZpReportSweep *sweep, GError **error)
         return -1;
     }
     store->insert_point = zp_store_prepare(
-        store, "INSERT INTO sweep_point VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", error);
+        store, "INSERT INTO sweep_point VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        error);
     store->insert_value =
         store->insert_point
             ? zp_store_prepare(store, "INSERT INTO sweep_value VALUES (?,?,?,?)", error)
@@ -99,20 +100,21 @@ write_point(ZpStore *store, const ZpReportPoint *point, GError **error)
         s != NULL && s->has_allocator ? s->allocator.peak : (ZpAllocatorBytes){0};
     sqlite3_clear_bindings(store->insert_point);
     gboolean ok =
-        s == NULL
-            ? zp_store_insert(store, store->insert_point, error, ZP_INT(store->sweep),
-                              ZP_INT(store->n_points), ZP_TEXT(point->error))
-            : zp_store_insert(
-                  store, store->insert_point, error, ZP_INT(store->sweep), ZP_INT(store->n_points),
-                  ZP_TEXT(NULL), ZP_INT(s->step_ps), ZP_INT(s->exposed_ps),
-                  ZP_INT(s->tokens_per_step), ZP_INT(s->tokens_per_rank), ZP_REAL(s->mfu),
-                  ZP_INT(s->peak_bytes), ZP_INT(s->persistent_bytes), ZP_INT(s->host_peak_bytes),
-                  ZP_INT(s->capacity_bytes), ZP_INT(s->contingency_bytes),
-                  ZP_INT(s->headroom_bytes),
-                  ZP_FLAG_UNLESS(s->verdict == ZP_VERDICT_NONE, zp_verdict_may_run(s->verdict)),
-                  ZP_NAME(s->verdict == ZP_VERDICT_NONE ? NULL : zp_verdict_name(s->verdict)),
-                  ZP_ID(allocator.allocated_bytes), ZP_ID(allocator.active_bytes),
-                  ZP_ID(allocator.reserved_bytes));
+        s == NULL ? zp_store_insert(store, store->insert_point, error, ZP_INT(store->sweep),
+                                    ZP_INT(store->n_points), ZP_TEXT(point->error))
+                  : zp_store_insert(
+                        store, store->insert_point, error, ZP_INT(store->sweep),
+                        ZP_INT(store->n_points), ZP_TEXT(NULL), ZP_INT(s->step_ps),
+                        ZP_INT(s->step_low_ps), ZP_INT(s->step_high_ps), ZP_INT(s->exposed_ps),
+                        ZP_INT(s->tokens_per_step), ZP_INT(s->tokens_per_rank), ZP_REAL(s->mfu),
+                        ZP_INT(s->peak_bytes), ZP_INT(s->persistent_bytes),
+                        ZP_INT(s->host_peak_bytes), ZP_INT(s->capacity_bytes),
+                        ZP_INT(s->contingency_bytes), ZP_INT(s->headroom_bytes),
+                        ZP_INT(s->needed_low_bytes), ZP_INT(s->needed_high_bytes),
+                        ZP_FLAG_UNLESS(s->verdict == ZP_VERDICT_NONE, s->fits),
+                        ZP_NAME(s->verdict == ZP_VERDICT_NONE ? NULL : zp_verdict_name(s->verdict)),
+                        ZP_ID(allocator.allocated_bytes), ZP_ID(allocator.active_bytes),
+                        ZP_ID(allocator.reserved_bytes));
     if (!ok)
         return FALSE;
     for (gsize axis = 0; axis < store->n_axes; axis++) {

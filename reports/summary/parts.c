@@ -25,6 +25,35 @@ append_cuts(const ZpJob *job, GString *out)
     }
 }
 
+static void
+append_training(const ZpJob *job, GString *out)
+{
+    static const char *const policies[] = {"no checkpointing", "selective checkpointing",
+                                           "full checkpointing"};
+    const ZpTraining *training = &job->training;
+    g_string_append_printf(out,
+                           "micro-batch %" G_GINT64_FORMAT " x %" G_GINT64_FORMAT
+                           " tokens x %" G_GINT64_FORMAT ", %s",
+                           training->micro_batch, training->sequence, training->accumulation,
+                           policies[training->checkpointing]);
+}
+
+static void
+append_machine(const ZpReportRun *run, GString *out)
+{
+    const ZpJob *job = run->job;
+    g_string_append_printf(out, "%d rank%s", job->world.ranks, job->world.ranks == 1 ? "" : "s");
+    if (job->world.shard_group != job->world.ranks)
+        g_string_append_printf(out, ", shard groups of %d", job->world.shard_group);
+    append_cuts(job, out);
+    if (job->device.name != NULL)
+        g_string_append_printf(
+            out, "; %s (%s)", job->device.name,
+            zp_grade_name(run->summary != NULL ? run->summary->grade : ZP_GRADE_ASSUMED));
+    if (job->network.node != NULL)
+        g_string_append_printf(out, ", %s of %d", job->network.node, job->network.gpus_per_node);
+}
+
 void
 zp_summary_head(const ZpReportRun *run, gboolean color, GString *out)
 {
@@ -35,11 +64,12 @@ zp_summary_head(const ZpReportRun *run, gboolean color, GString *out)
         g_string_append_printf(out, "  (%s)", run->source);
     g_string_append_printf(out, "\n%s, ", job->model->name);
     zp_format_count(out, job->model->n_elements);
-    g_string_append_printf(out, " parameters in %d units; runtime %s, stage %d, %d ranks",
-                           run->units->n_units, job->runtime, job->zero.stage, job->world.ranks);
-    if (job->world.shard_group != job->world.ranks)
-        g_string_append_printf(out, ", shard groups of %d", job->world.shard_group);
-    append_cuts(job, out);
+    g_string_append_printf(out, " parameters in %d units; runtime %s, stage %d, %s\n",
+                           run->units->n_units, job->runtime, job->zero.stage,
+                           zp_dtype_name(job->precision.gathered));
+    append_machine(run, out);
+    g_string_append(out, "\n");
+    append_training(job, out);
     g_string_append(out, "\n\n");
 }
 
@@ -92,6 +122,12 @@ zp_summary_verdict(const ZpSummaryVerdict *what, gboolean color, GString *out)
     if (what->contingency_bytes > 0) {
         g_string_append(out, "\n         after a contingency of ");
         append_both(out, what->contingency_bytes);
+    }
+    if (what->high_bytes > 0) {
+        g_string_append(out, "\n         needed are, with 90 %, ");
+        zp_format_bytes(out, what->low_bytes);
+        g_string_append(out, " to ");
+        zp_format_bytes(out, what->high_bytes);
     }
     if (what->n_flushes > 0)
         g_string_append_printf(

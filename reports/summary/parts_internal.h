@@ -16,7 +16,8 @@ void zp_summary_prices(const ZpReportRun *run, gboolean color, GString *out);
 typedef struct {
     ZpVerdict verdict;
     gint64 capacity_bytes, contingency_bytes, headroom_bytes;
-    gint64 n_flushes; /* times the allocator emptied its cache */
+    gint64 low_bytes, high_bytes; /* the band of what is needed; 0: none is known */
+    gint64 n_flushes;             /* times the allocator emptied its cache */
 } ZpSummaryVerdict;
 void zp_summary_verdict(const ZpSummaryVerdict *what, gboolean color, GString *out);
 /* Where the last step's time went, summed to the step. */

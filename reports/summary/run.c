@@ -3,6 +3,21 @@
 #include "reports/text/event.h"
 #include "reports/text/format.h"
 
+#include <string.h>
+
+/* How far it can be wrong, and what it rests on. */
+static void
+band_cell(const ZpReportRun *run, GString *cell)
+{
+    const ZpStepSummary *s = run->summary;
+    zp_format_time(cell, s->step_low_ps);
+    g_string_append(cell, " to ");
+    zp_format_time(cell, s->step_high_ps);
+    g_string_append_printf(cell, " (90 %%: constants %s, %s)", zp_grade_name(s->grade),
+                           strcmp(run->job->runtime, "ideal") == 0 ? "no framework's own order"
+                                                                   : "the framework's own order");
+}
+
 static void
 times(const ZpReportRun *run, GString *out)
 {
@@ -12,6 +27,7 @@ times(const ZpReportRun *run, GString *out)
     zp_table_row(table);
     zp_table_cell(table, "Step time");
     zp_format_time(zp_table_open_cell(table), s->step_ps);
+    band_cell(run, zp_table_open_cell(table));
     zp_table_row(table);
     zp_table_cell(table, "Exposed communication");
     zp_format_time(zp_table_open_cell(table), s->exposed_ps);
@@ -116,10 +132,14 @@ zp_summary_run(const ZpReportRun *run, gboolean color, GString *out)
     where(run, out);
     zp_summary_parts(run, color, out);
     zp_summary_prices(run, color, out);
+    gint64 node_ranks = MIN(run->job->world.ranks, run->job->network.gpus_per_node);
     if (s->host_peak_bytes > 0) {
         g_string_append(out, "Host memory per rank: ");
         zp_format_bytes(out, s->host_peak_bytes);
-        g_string_append(out, " at its peak\n");
+        g_string_append_printf(out,
+                               " at its peak; %" G_GINT64_FORMAT " ranks of a node: ", node_ranks);
+        zp_format_bytes(out, node_ranks * s->host_peak_bytes);
+        g_string_append_c(out, '\n');
     }
     zp_summary_allocator(run, out);
     ZpSummaryVerdict verdict = {
@@ -129,6 +149,8 @@ zp_summary_run(const ZpReportRun *run, gboolean color, GString *out)
         .headroom_bytes = s->headroom_bytes,
         .n_flushes = s->has_allocator ? s->allocator.n_flushes : 0,
     };
+    verdict.low_bytes = s->needed_low_bytes;
+    verdict.high_bytes = s->needed_high_bytes;
     zp_summary_verdict(&verdict, color, out);
 }
 

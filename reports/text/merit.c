@@ -26,8 +26,7 @@ zp_merit_points(const ZpReportPoint *points, gsize n, gboolean *per_token)
         if (summary == NULL)
             continue;
         ZpTime time = zp_pareto_time(summary->step_ps, summary->tokens_per_rank, *per_token);
-        out[i] =
-            (ZpParetoPoint){summary->peak_bytes, time, TRUE, zp_verdict_may_run(summary->verdict)};
+        out[i] = (ZpParetoPoint){summary->peak_bytes, time, TRUE, summary->fits};
     }
     return out;
 }

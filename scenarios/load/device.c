@@ -146,8 +146,9 @@ derive_overhead(ZpScenarioResolve *resolve)
         entries[i].evidence.source = g_intern_string(entries[i].evidence.source);
         entries[i].evidence.confidence = g_intern_string(entries[i].evidence.confidence);
     }
-    device->n_overheads = zp_scenario_resolve_given(resolve, ZP_KEY_OVERHEAD) ? 0 : (int)n;
     zp_scenario_resolve_put(resolve, ZP_KEY_OVERHEAD, bytes, resolve->gpu->name);
+    /* The sum written out, as a dump does, is still that of the entries. */
+    device->n_overheads = zp_scenario_key_integer(resolve, ZP_KEY_OVERHEAD) == bytes ? (int)n : 0;
 }
 
 static void

@@ -62,8 +62,12 @@ set_calibration(ZpScenarioResolve *resolve)
 {
     const char *name = resolve->state->effective[ZP_KEY_CALIBRATION].value.text;
     ZpDevice *device = &resolve->scenario->job.device;
-    if (resolve->gpu != NULL)
+    if (resolve->gpu != NULL) {
+        device->name = g_intern_string(resolve->gpu->name);
         device->own_link_bytes_per_s = resolve->gpu->link_bytes_per_s;
+    }
+    if (resolve->node != NULL)
+        resolve->scenario->job.network.node = g_intern_string(resolve->node->name);
     if (strcmp(name, "none") == 0)
         return;
     if (strcmp(name, "built-in") != 0) {

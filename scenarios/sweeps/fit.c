@@ -69,7 +69,7 @@ simulate(Search *search, ZpFitTrial *trial)
             search->fatal = g_steal_pointer(&error);
         return;
     }
-    trial->fits = zp_verdict_may_run(summary.verdict);
+    trial->fits = summary.fits;
     trial->verdict = summary.verdict;
     trial->needed_bytes = summary.has_allocator ? summary.reserved_bytes : summary.peak_bytes;
     trial->headroom_bytes = summary.headroom_bytes;

@@ -14,7 +14,7 @@
 typedef struct {
     gint64 value;
     char *refusal; /* why it cannot be simulated; NULL: it was */
-    gboolean fits; /* may run; it and what follows are valid when not refused */
+    gboolean fits; /* headroom is not negative; it and what follows are valid when not refused */
     ZpVerdict verdict;
     gint64 needed_bytes; /* peak, or reserved with an allocator */
     gint64 headroom_bytes;

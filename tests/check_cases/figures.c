@@ -49,7 +49,7 @@ max_batch(Figures *figures, const char *sets)
         g_autofree char *with = g_strdup_printf("%s%straining.micro_batch=%" G_GINT64_FORMAT, sets,
                                                 *sets ? ", " : "", batch);
         g_autoptr(Outcome) point = outcome_new(figures->path, with);
-        if (point->refusal == NULL && zp_verdict_may_run(point->summary.verdict) && batch < 1 << 20)
+        if (point->refusal == NULL && point->summary.fits && batch < 1 << 20)
             fits = batch;
         else
             fails = batch;
@@ -111,7 +111,7 @@ static gboolean
 word(const Outcome *o, const char *name, Figure *figure)
 {
     if (g_str_equal(name, "fits"))
-        set_word(figure, zp_verdict_may_run(o->summary.verdict) ? "yes" : "no");
+        set_word(figure, o->summary.fits ? "yes" : "no");
     else if (g_str_equal(name, "peak_phase"))
         set_word(figure, outcome_phase(o, o->summary.peak_instr));
     else if (g_str_equal(name, "over_phase"))

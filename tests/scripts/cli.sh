@@ -31,7 +31,7 @@ expect 3 'every point is refused; the first: .*shard_group' "$program" sweep ok.
 [ ! -e none.db ] || { echo "FAIL: a refused sweep was recorded"; failed=1; }
 expect 0 '1 point is refused; the first: .*shard_group' "$program" sweep ok.ini --no-database --set sweep.world.shard_group=3,4
 # Cuts are counted in GPUs: context parallel ranks are among those that ZeRO shards over.
-expect 0 ', 4 ranks of 64 GPUs; cut tensor x 8 with sequence, context x 2, pipeline x 2$' "$program" run ok.ini --no-database \
+expect 0 '^4 ranks of 64 GPUs; cut tensor x 8 with sequence, context x 2, pipeline x 2;' "$program" run ok.ini --no-database \
     --set world.ranks=64 --set zero.stage=1 --set training.accumulation=2 --set parallel.tensor=8 \
     --set parallel.sequence_parallel=yes --set parallel.context=2 --set parallel.pipeline=2
 expect 4 'nowhere.csv' "$program" validate --runs nowhere.csv

@@ -1,7 +1,7 @@
 /* zeropeak validate: published runs against the simulator. */
 #include <stdio.h>
 
-#include "models/published/validate.h"
+#include "models/published/bands.h"
 #include "models/words/resources.h"
 #include "reports/receipts/receipt.h"
 #include "tools/commands/commands.h"
@@ -17,6 +17,8 @@ static const ZpCommandOption validate_options[] = {
      "Constants of a GPU made by 'zeropeak calibrate', in place of the built-in ones"},
     {"json", 'j', G_OPTION_ARG_NONE, OPTION(json), NULL,
      "Print rows and summary as JSON (schema zeropeak-validation/1)"},
+    {"bands", 0, G_OPTION_ARG_NONE, OPTION(bands), NULL,
+     "Print the band file: how far step times and memory can be wrong, by what they rest on"},
     {"summary", 0, G_OPTION_ARG_NONE, OPTION(summary), NULL, "Print the summary without the rows"},
     {0},
 };
@@ -51,6 +53,11 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     g_autoptr(ZpValidation) validation = zp_validate_run(csv, own, options->subset, error);
     if (validation == NULL)
         return ZP_EXIT_INPUT;
+    if (options->bands) {
+        g_autofree char *bands = zp_validate_bands(validation);
+        fputs(bands, stdout);
+        return ZP_EXIT_OK;
+    }
     if (options->json) {
         g_autofree char *json = zp_receipt_validation_json(validation);
         fputs(json, stdout);

@@ -206,9 +206,10 @@ zp_hf_parse(const char *json, gssize length, const char *name, const ZpArchitect
 static char *
 model_name(const char *path)
 {
-    g_autofree char *base = g_path_get_basename(path);
+    g_autofree char *whole = g_canonicalize_filename(path, NULL);
+    g_autofree char *base = g_path_get_basename(whole);
     if (strcmp(base, "config.json") == 0) {
-        g_autofree char *folder = g_path_get_dirname(path);
+        g_autofree char *folder = g_path_get_dirname(whole);
         g_autofree char *last = g_path_get_basename(folder);
         if (strcmp(last, ".") != 0 && strcmp(last, "/") != 0)
             return g_steal_pointer(&last);

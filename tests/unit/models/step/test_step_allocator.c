@@ -72,9 +72,11 @@ test_verdict(void)
     ZpStepSummary free_run = run_with(&fixture, "fsdp1", ZP_ALLOCATOR_CACHING, 0);
     g_assert_cmpint(free_run.reserved_bytes, >, free_run.peak_bytes);
     ZpStepSummary s = run_with(&fixture, "fsdp1", ZP_ALLOCATOR_CACHING, free_run.reserved_bytes);
-    g_assert_cmpint(s.verdict, ==, ZP_VERDICT_FITS);
+    g_assert_cmpint(s.verdict, ==, ZP_VERDICT_TIGHT); /* inside the band */
     g_assert_cmpint(s.headroom_bytes, ==, 0);
     g_assert_cmpint(s.allocator.n_flushes, ==, 0);
+    g_assert_cmpint(run_with(&fixture, "fsdp1", ZP_ALLOCATOR_CACHING, s.needed_high_bytes).verdict,
+                    ==, ZP_VERDICT_FITS);
     gint64 tight = free_run.peak_bytes + (1 << 20);
     g_assert_cmpint(tight, <, free_run.reserved_bytes);
     g_assert_cmpint(run_with(&fixture, "fsdp1", ZP_ALLOCATOR_NONE, tight).verdict, ==,

@@ -16,6 +16,7 @@ add_point(ZpStore *store, const char *blocks, const char *ranks, gint64 peak_mb,
     ZpStepSummary summary = {.step_ps = step_ms * ZP_TIME_PER_MS,
                              .peak_bytes = peak_mb * FIXTURE_MB,
                              .capacity_bytes = 700 * FIXTURE_MB,
+                             .fits = peak_mb <= 700,
                              .verdict = peak_mb <= 700 ? ZP_VERDICT_FITS : ZP_VERDICT_DOES_NOT_FIT};
     summary.peak_by_class[ZP_CLASS_PARAMETER] = summary.peak_bytes / 2;
     summary.peak_by_class[ZP_CLASS_GATHERED] = summary.peak_bytes - summary.peak_bytes / 2;

@@ -169,6 +169,7 @@ add_point(ZpStore *store, const char *stage, const char *ranks, gint64 peak, ZpT
     g_autoptr(GError) error = NULL;
     ZpStepSummary summary = {.step_ps = step,
                              .peak_bytes = peak,
+                             .fits = peak < 500,
                              .verdict = peak < 500 ? ZP_VERDICT_FITS : ZP_VERDICT_DOES_NOT_FIT};
     summary.peak_by_class[ZP_CLASS_PARAMETER] = peak;
     const char *const values[] = {stage, ranks};

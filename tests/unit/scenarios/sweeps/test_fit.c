@@ -49,7 +49,7 @@ fits_alone(const ZpScenario *base, const char *key, gint64 value)
     g_autoptr(ZpStep) step = zp_step_new();
     ZpStepSummary summary;
     g_assert_true(zp_step_simulate(step, &scenario->job, NULL, NULL, &summary, &error));
-    return zp_verdict_may_run(summary.verdict);
+    return summary.fits;
 }
 
 /* For several keys and settings the answer is the one that trying all values up to it gives. */
