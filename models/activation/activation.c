@@ -3,12 +3,14 @@
 enum { SCALAR_BYTES = 4 };
 
 ZpTensor *
-zp_program_entry(ZpTrace *trace, ZpBlockRegime regime, gint64 batch, gint64 tokens, gint64 hidden)
+zp_program_entry(ZpTrace *trace, ZpBlockRegime regime, gint64 batch, gint64 tokens, gint64 hidden,
+                 gboolean needs_gradient)
 {
     ZpTraceShape shape = zp_shape(3, (gint64[]){batch, tokens, hidden});
     int bytes = zp_program(trace, regime).residual_bytes;
     ZpTensor *input = zp_tensor_new(trace, ZP_TRACE_ACTIVATION, &shape, bytes);
-    zp_trace_make_leaf(input, FALSE);
+    if (needs_gradient)
+        zp_trace_make_leaf(input, FALSE);
     zp_trace_reset_peak(trace);
     return input;
 }
@@ -84,7 +86,8 @@ zp_program_measure_block(const ZpActivationBlock *whole, ZpTraceProgram program,
     if (block->gradients_by_shape)
         trace.parameter_shapes = g_array_new(FALSE, FALSE, sizeof(ZpTraceShape));
     ZpTensor *input =
-        zp_program_entry(&trace, block->regime, block->batch, block->tokens / ways, block->hidden);
+        zp_program_entry(&trace, block->regime, block->batch, block->tokens / ways, block->hidden,
+                         !block->input_frozen || block->policy != ZP_KEEP_ALL);
     ZpTensor *output = zp_trace_checkpoint(&trace, policies[block->policy], program, input, block);
     zp_program_note_forward(&bytes, &trace, input);
     ZpTraceShape shape = zp_shape(output->shape.rank, output->shape.size);
@@ -100,7 +103,10 @@ zp_program_measure_block(const ZpActivationBlock *whole, ZpTraceProgram program,
     ZpTensor *grad = zp_tensor_new(&trace, ZP_TRACE_ACTIVATION, &shape, element_bytes);
     zp_trace_reset_peak(&trace);
     bytes.backward_entry_bytes = trace.live[ZP_TRACE_ACTIVATION];
-    zp_program_note_backward(&bytes, &trace, root, grad);
+    if (root)
+        zp_program_note_backward(&bytes, &trace, root, grad);
+    else /* frozen to its end */
+        zp_tensor_unref(grad);
     trace.events = NULL;
     zp_trace_grow(&trace, ZP_TRACE_ACTIVATION, -SCALAR_BYTES);
     zp_trace_clear(&trace);

@@ -131,7 +131,13 @@ typedef struct {
      * products' dtype, and a decoder that is not checkpointed copies keys and values into a cache.
      */
     gboolean t5_interface;
-    gboolean bare_products; /* no biases of the MLP where the family has them */
+    /* Low-rank adapters: everything else is frozen.  Bit k: the k-th parameter that the block uses
+     * has one.  Without a checkpoint nothing before the first adapter needs a gradient. */
+    gint64 adapter_rank; /* 0: none */
+    guint64 adapted;
+    gboolean adapter_dropout; /* of their input */
+    gboolean input_frozen;    /* no adapter comes before the block */
+    gboolean bare_products;   /* no biases of the MLP where the family has them */
     /* With ZP_EXPERTS_GROUPED_MM: the router's product in fp32, the shares of experts stay fp32, a
      * gated MLP of this width beside the experts, and a gate over it. */
     gboolean router_fp32, shares_fp32, gated_shared;
@@ -157,6 +163,7 @@ typedef struct {
      * the logits as the model returns them and writes their gradient alone.  In chunks: of each
      * chunk's loss. */
     gboolean compiled;
+    gboolean frozen;       /* the head gets no gradient */
     gboolean without_norm; /* what comes in is the final norm's output */
     int chunks;
     gint64 batch, tokens, hidden, vocabulary;

@@ -264,9 +264,10 @@ zp_program_block(ZpTrace *trace, ZpTensor *input, gconstpointer data)
     const ZpActivationBlock *block = data;
     ZpProgram program = zp_program(trace, block->regime);
     program.compiled = block->compiled;
+    zp_program_freeze(&program, block);
     program.sequence_ways = block->sequence_parallel ? MAX(block->tensor_parallel, 1) : 1;
     trace->part = 0;
-    trace->parameters = 0;
+    trace->parameters = trace->weights = 0;
     switch (block->family) {
     case ZP_BLOCK_GPT2:
         return gpt2(&program, block, input);
@@ -289,6 +290,7 @@ zp_program_last_norm(ZpTrace *trace, ZpTensor *input, gconstpointer data)
 {
     const ZpActivationBlock *block = data;
     ZpProgram program = zp_program(trace, block->regime);
+    zp_program_freeze(&program, block);
     switch (block->family) {
     case ZP_BLOCK_GPT2:
     case ZP_BLOCK_PARALLEL:

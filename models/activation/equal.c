@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { BLOCK_NUMBERS = 41 };
+enum { BLOCK_NUMBERS = 45 };
 
 /* All that a description says here, without the padding between its fields. */
 static void
@@ -50,6 +50,10 @@ list_numbers(const ZpActivationBlock *o, gint64 numbers[BLOCK_NUMBERS])
         o->biases,
         o->bare_products,
         o->t5_interface,
+        o->adapter_rank,
+        (gint64)o->adapted,
+        o->input_frozen,
+        o->adapter_dropout,
     };
     G_STATIC_ASSERT(G_N_ELEMENTS(values) == BLOCK_NUMBERS);
     memcpy(numbers, values, sizeof values);

@@ -171,6 +171,7 @@ run(ZpTrace *trace, ZpTensor *input, const ZpActivationLoss *loss, Head *head, Z
 {
     ZpProgram program = zp_program(trace, loss->regime);
     gint64 sizes[] = {loss->vocabulary, loss->hidden};
+    program.frozen = loss->frozen;
     g_autoptr(ZpTensor) normed =
         loss->without_norm ? zp_tensor_again(input)
                            : zp_program_norm(&program, ZP_NORM_EAGER, input, loss->hidden);
@@ -205,7 +206,7 @@ zp_program_measure_loss(const ZpActivationLoss *loss, GArray *events)
     trace.events = events;
     ZpTensor *held = NULL;
     ZpTensor *input =
-        zp_program_entry(&trace, loss->regime, loss->batch, loss->tokens, loss->hidden);
+        zp_program_entry(&trace, loss->regime, loss->batch, loss->tokens, loss->hidden, TRUE);
     g_autoptr(ZpTensor) result = run(&trace, input, loss, &head, &held);
     if (head.matrix && loss->kind == ZP_LOSS_CHUNKS)
         g_clear_pointer(&head.matrix, zp_tensor_unref);

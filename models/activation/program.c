@@ -12,6 +12,15 @@ zp_program(ZpTrace *trace, ZpBlockRegime regime)
     };
 }
 
+void
+zp_program_freeze(ZpProgram *program, const ZpActivationBlock *block)
+{
+    program->frozen = block->adapter_rank > 0;
+    program->adapter_rank = block->adapter_rank;
+    program->adapted = block->adapted;
+    program->adapter_dropout = block->adapter_dropout;
+}
+
 ZpTensor *
 zp_program_constant(const ZpProgram *program, int element_bytes, int rank, const gint64 *sizes)
 {
@@ -23,6 +32,9 @@ ZpTensor *
 zp_program_parameter(const ZpProgram *program, int rank, const gint64 *sizes)
 {
     ZpTensor *tensor = zp_program_constant(program, program->residual_bytes, rank, sizes);
+    program->trace->weights++;
+    if (program->frozen)
+        return tensor;
     zp_trace_make_leaf(tensor, TRUE);
     if (program->trace->parameter_shapes && !program->trace->in_backward)
         g_array_append_val(program->trace->parameter_shapes, tensor->shape);
@@ -47,9 +59,39 @@ ZpTensor *
 zp_program_cast_weight(const ZpProgram *program, ZpTensor *weight)
 {
     ZpTensor *copy = zp_program_cast(program, weight);
-    if (copy && copy->storage != weight->storage)
+    if (copy && copy->storage != weight->storage && weight->needs_grad)
         g_ptr_array_add(program->trace->copies, zp_tensor_ref(copy));
     return copy;
+}
+
+static ZpTensor *
+adapter_product(const ZpProgram *program, ZpTensor *a, gint64 in, gint64 out)
+{
+    ZpTensor *weight =
+        zp_program_constant(program, program->residual_bytes, 2, (gint64[]){out, in});
+    zp_trace_make_leaf(weight, TRUE);
+    g_autoptr(ZpTensor) input = zp_program_cast(program, a);
+    g_autoptr(ZpTensor) matrix = zp_program_cast_weight(program, weight);
+    ZpTensor *result = zp_linear(program->trace, input, matrix, NULL);
+    zp_tensor_unref(weight);
+    return result;
+}
+
+/* peft/tuners/lora/layer.py, Linear.forward: result + lora_B(lora_A(x)) * scaling. */
+static ZpTensor *
+adapt(const ZpProgram *program, ZpTensor *a, ZpTensor *result, gint64 in, gint64 out)
+{
+    ZpTrace *trace = program->trace;
+    gint64 rank = program->adapter_rank;
+    g_autoptr(ZpTensor) cast = zp_to(trace, a, program->residual_bytes);
+    g_autoptr(ZpTensor) input = zp_program_dropout(program, program->adapter_dropout, FALSE, cast);
+    g_clear_pointer(&cast, zp_tensor_unref);
+    g_autoptr(ZpTensor) low = adapter_product(program, input, in, rank);
+    g_clear_pointer(&input, zp_tensor_unref);
+    ZpTensor *high = zp_take(adapter_product(program, low, rank, out));
+    g_clear_pointer(&low, zp_tensor_unref);
+    ZpTensor *scaled = zp_take(zp_scale(trace, high));
+    return zp_add(trace, zp_take(result), scaled);
 }
 
 ZpTensor *
@@ -59,6 +101,8 @@ zp_program_linear(const ZpProgram *program, ZpLinearCut cut, ZpTensor *a, gint64
         return zp_linear(program->trace, a, NULL, NULL);
     gint64 in = a->shape.size[a->shape.rank - 1];
     g_autoptr(ZpTensor) weight = zp_program_parameter(program, 2, (gint64[]){out, in});
+    guint place = (guint)program->trace->weights - 1;
+    gboolean adapted = program->adapter_rank > 0 && place < 64 && (program->adapted >> place & 1);
     g_autoptr(ZpTensor) offset = bias ? zp_program_parameter(program, 1, &out) : NULL;
     g_autoptr(ZpTensor) input = zp_program_cast(program, a);
     g_autoptr(ZpTensor) matrix = zp_program_cast_weight(program, weight);
@@ -66,6 +110,10 @@ zp_program_linear(const ZpProgram *program, ZpLinearCut cut, ZpTensor *a, gint64
     if (cut == ZP_LINEAR_COLUMN && program->sequence_ways > 1)
         return zp_gathered_linear(program->trace, input, matrix, shift, program->sequence_ways);
     ZpTensor *result = zp_linear(program->trace, input, matrix, shift);
+    if (adapted && !program->trace->stopped) {
+        g_clear_pointer(&input, zp_tensor_unref);
+        result = adapt(program, a, result, in, out);
+    }
     if (cut == ZP_LINEAR_ROW && program->sequence_ways > 1)
         return zp_reduce_scatter(program->trace, zp_take(result), program->sequence_ways);
     return result;

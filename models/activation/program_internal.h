@@ -9,7 +9,11 @@ typedef struct {
     int compute_bytes;  /* of products */
     int residual_bytes; /* of the residual, the weights and the tables */
     gboolean autocast;
-    gboolean compiled;    /* chains of elementwise operators are one kernel */
+    gboolean compiled; /* chains of elementwise operators are one kernel */
+    gboolean frozen;   /* parameters get no gradient, but those of adapters */
+    gint64 adapter_rank;
+    guint64 adapted;
+    gboolean adapter_dropout;
     gint64 sequence_ways; /* ranks that share the tokens outside of split products; 1: none */
 } ZpProgram;
 
@@ -17,6 +21,7 @@ typedef struct {
 typedef enum { ZP_LINEAR_WHOLE, ZP_LINEAR_COLUMN, ZP_LINEAR_ROW } ZpLinearCut;
 
 ZpProgram zp_program(ZpTrace *trace, ZpBlockRegime regime);
+void zp_program_freeze(ZpProgram *program, const ZpActivationBlock *block); /* as it is adapted */
 ZpTensor *zp_program_parameter(const ZpProgram *program, int rank, const gint64 *sizes);
 ZpTensor *zp_program_constant(const ZpProgram *program, int element_bytes, int rank,
                               const gint64 *sizes);
@@ -47,7 +52,7 @@ int zp_program_parts(ZpBlockFamily family); /* ZpTrace.part runs from 0 to this 
 
 /* --- measuring (activation.c) --- */
 ZpTensor *zp_program_entry(ZpTrace *trace, ZpBlockRegime regime, gint64 batch, gint64 tokens,
-                           gint64 hidden);
+                           gint64 hidden, gboolean needs_gradient);
 /* What the forward left; drops the caller's reference to the input. */
 void zp_program_note_forward(ZpActivationBytes *bytes, ZpTrace *trace, ZpTensor *input);
 /* Runs the backward; takes the references to the root and to its gradient. */

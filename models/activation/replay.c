@@ -38,7 +38,7 @@ find_ends(const ZpScript *script)
         if (lives[s])
             ends.input_gradient = s;
     }
-    g_assert(ends.input_gradient >= 0);
+    g_assert(ends.input_gradient >= 0 || script->source.block.input_frozen);
     return ends;
 }
 

@@ -53,6 +53,44 @@ is_target(const ZpModel *model, const ZpModelParameter *parameter, char **target
     return FALSE;
 }
 
+static gint32
+parameter_at(const ZpModel *model, gint32 layer, gint64 elements, int skip)
+{
+    for (gint32 p = 0; p < (gint32)model->parameters->len; p++) {
+        const ZpModelParameter *parameter = zp_model_parameter(model, p);
+        if (parameter->layer == layer && parameter->elements == elements && skip-- == 0)
+            return p;
+    }
+    return ZP_MODEL_NONE;
+}
+
+guint64
+zp_adapters_mask(const ZpModel *model, gint32 first, gint32 n_layers, const ZpModelScript *script,
+                 const char *targets)
+{
+    enum { BITS = 64 };
+    guint64 mask = 0;
+    g_auto(GStrv) names = g_strsplit(targets, ",", -1);
+    for (gsize i = 0; names[i]; i++)
+        g_strstrip(names[i]);
+    for (guint k = 0; k < MIN(script->parameters->len, BITS); k++) {
+        const ZpModelScriptParameter *own =
+            &g_array_index(script->parameters, ZpModelScriptParameter, k);
+        int skip = 0;
+        for (guint j = 0; j < k; j++) {
+            const ZpModelScriptParameter *before =
+                &g_array_index(script->parameters, ZpModelScriptParameter, j);
+            skip += before->part == own->part && before->elements == own->elements;
+        }
+        gint32 p = own->part < n_layers
+                       ? parameter_at(model, first + own->part, own->elements, skip)
+                       : ZP_MODEL_NONE;
+        if (p != ZP_MODEL_NONE && is_target(model, zp_model_parameter(model, p), names))
+            mask |= G_GUINT64_CONSTANT(1) << k;
+    }
+    return mask;
+}
+
 /* Modules stored as [in, out]: GPT-2's Conv1D. */
 static gboolean
 is_transposed(const ZpModel *model, const ZpModelParameter *parameter)
@@ -263,7 +301,8 @@ add_activations(Adapter *adapter)
 }
 
 gboolean
-zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets, GError **error)
+zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets, gboolean counted,
+                  GError **error)
 {
     g_auto(GStrv) names = g_strsplit(targets, ",", -1);
     for (gsize i = 0; names[i]; i++)
@@ -299,10 +338,12 @@ zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets, GError **err
     for (gint32 m = 0; m < (gint32)model->modules->len; m++)
         adapt_module(&adapter, m, met);
     replace_arrays(&adapter);
-    add_activations(&adapter);
+    if (!counted)
+        add_activations(&adapter);
     for (guint l = 0; l < model->layers->len; l++) {
         ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
-        layer->script = 0; /* knows nothing of adapters */
+        if (!counted)
+            layer->script = 0; /* knows nothing of adapters */
         if (layer->module != ZP_MODEL_NONE)
             layer->module = adapter.new_module[layer->module];
     }

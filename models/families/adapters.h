@@ -17,7 +17,14 @@ gint64 zp_model_freeze(ZpModel *model, const char *pattern);
  * back as the layer's others; inputs of frozen products count as kept, though autograd drops those
  * that nothing else needs.  Fails, leaving the model as it was, where rank is not positive or
  * nothing matches (the message names targets there are). */
-gboolean zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets,
+/* Bit k: the k-th parameter of a block's script belongs to a module that the comma-separated
+ * `targets` name; the block's parts are `n_layers` layers from `first` on, and the n-th parameter
+ * of a size in a part is the n-th of that size in the layer. */
+guint64 zp_adapters_mask(const ZpModel *model, gint32 first, gint32 n_layers,
+                         const ZpModelScript *script, const char *targets);
+/* `counted`: the model was built with the adapters in its options, so that its layers tell what is
+ * kept for them. */
+gboolean zp_model_add_lora(ZpModel *model, gint32 rank, const char *targets, gboolean counted,
                            GError **error) G_GNUC_WARN_UNUSED_RESULT;
 
 typedef enum { ZP_ADAPTERS_ERROR_RANGE, ZP_ADAPTERS_ERROR_NO_TARGET } ZpAdaptersError;

@@ -54,8 +54,11 @@ typedef struct {
                               * param_dtype under accelerate's autocast) */
     gboolean hold_outputs;   /* the caller's variable holds what the model returned to the end of
                               * backward: the logits */
-    gboolean padding;        /* batches have attention masks that are not all ones */
-    gint64 sequence;         /* tokens of a sequence, for windows of attention; 0: not known */
+    gint32 lora_rank;        /* of adapters that zp_model_add_lora() will add; 0: none */
+    const char *lora_targets;
+    gboolean lora_dropout;
+    gboolean padding; /* batches have attention masks that are not all ones */
+    gint64 sequence;  /* tokens of a sequence, for windows of attention; 0: not known */
     ZpAttentionImpl attention;
     /* torch.compile: elementwise chains of blocks are one kernel each, in time and in what they
      * hold (models/activation/activation.h; in what they hold Llama-like blocks alone). */

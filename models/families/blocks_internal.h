@@ -23,6 +23,7 @@ typedef struct {
     gint32 first, n_layers; /* into model->layers */
     ZpLayerKind kinds[ZP_BLOCK_MAX_LAYERS];
     ZpTreeLayer facts[ZP_BLOCK_MAX_LAYERS];
+    gboolean leads;    /* with adapters: nothing before it needs a gradient */
     gboolean windowed; /* the sequence is longer than this block's window of attention */
 } ZpBlockLayers;
 

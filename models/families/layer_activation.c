@@ -1,5 +1,6 @@
 #include "models/families/layer_activation_internal.h"
 
+#include "models/families/adapters.h"
 #include "models/families/forms_internal.h"
 #include "models/families/outer_internal.h"
 #include "models/job/job.h"
@@ -195,6 +196,21 @@ state_script(Builder *builder, Known *known, const ZpActivationParts *parts,
         known->parts[l] = l;
 }
 
+/* Which of the block's parameters get adapters, as a plain block of its kind has them. */
+static void
+adapt_block(Builder *builder, const ZpBlockLayers *layers, ZpActivationBlock *block)
+{
+    const ZpArchitectureTraits *traits = builder->traits;
+    if (traits->lora_rank == 0)
+        return;
+    const ZpModelScript *script = measure(builder, block)->scripts.of[ZP_CHECKPOINTING_NONE][FALSE];
+    block->adapter_rank = traits->lora_rank;
+    block->adapter_dropout = traits->lora_dropout;
+    block->input_frozen = layers->leads;
+    block->adapted = zp_adapters_mask(builder->model, layers->first, layers->n_layers, script,
+                                      traits->lora_targets);
+}
+
 static void
 build_block(Builder *builder, Known *known)
 {
@@ -205,6 +221,8 @@ build_block(Builder *builder, Known *known)
     /* A copy: what is measured moves as more comes. */
     ZpActivationParts parts = {0};
     ZpModelScripts scripts = {0};
+    if (described)
+        adapt_block(builder, layers, &block);
     if (described) {
         const Measured *measured = measure(builder, &block);
         parts = measured->parts;
@@ -232,7 +250,7 @@ static gboolean
 alike(const ZpBlockLayers *a, const ZpBlockLayers *b)
 {
     gsize n = (gsize)a->n_layers;
-    return a->windowed == b->windowed && a->n_layers == b->n_layers &&
+    return a->leads == b->leads && a->windowed == b->windowed && a->n_layers == b->n_layers &&
            memcmp(a->kinds, b->kinds, n * sizeof a->kinds[0]) == 0 &&
            memcmp(a->facts, b->facts, n * sizeof a->facts[0]) == 0;
 }
@@ -274,6 +292,7 @@ attach_block(Builder *builder, gint32 first)
         layers.facts[layers.n_layers++] = facts_of(builder, end);
     }
     const ZpArchitectureTraits *traits = builder->traits;
+    layers.leads = traits->lora_rank > 0 && block == 0;
     layers.windowed =
         traits->windowed && (traits->window_step == 0 || (block + 1) % traits->window_step != 0);
     const Known *known = find_block(builder, &layers);
@@ -362,7 +381,9 @@ void
 zp_architecture_attach_activations(ZpModel *model, const GArray *facts,
                                    const ZpArchitectureTraits *traits)
 {
-    g_autofree gint64 *copied = traits->regime == ZP_REGIME_AMP ? count_copies(model, facts) : NULL;
+    /* Of frozen weights no cache holds any: products keep them, as the blocks say. */
+    gboolean copies = traits->regime == ZP_REGIME_AMP && traits->lora_rank == 0;
+    g_autofree gint64 *copied = copies ? count_copies(model, facts) : NULL;
     g_autoptr(GArray) blocks = g_array_new(FALSE, FALSE, sizeof(Known));
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Measured));
     g_array_set_clear_func(parts, clear_measured);

@@ -168,6 +168,9 @@ zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *op
         .attention = t5 ? t5_attention_of(symbols, options->attention)
                         : attention_of(symbols, options->attention),
         .heads = zp_symbols_get(symbols, "heads"),
+        .lora_rank = options->lora_rank,
+        .lora_dropout = options->lora_dropout,
+        .lora_targets = options->lora_targets,
         .t5_interface = t5 && holds(symbols, "hf5"),
         .softmax_fp32 = !holds(symbols, "native_softmax"),
         .soft_cap = holds(symbols, "soft_cap"),

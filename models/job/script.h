@@ -53,7 +53,8 @@ typedef struct {
 typedef struct {
     int n_parts; /* layers of the block */
     gint32 n_storages;
-    gint32 input, output, output_gradient, input_gradient;
+    gint32 input, output, output_gradient;
+    gint32 input_gradient; /* ZP_MODEL_SCRIPT_NONE: the input wants none */
     ZpModelBytes input_bytes, output_gradient_bytes;
     GArray *events;     /* ZpModelScriptEvent */
     GArray *parameters; /* ZpModelScriptParameter, in the order in which the block uses them; 0

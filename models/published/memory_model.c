@@ -126,7 +126,7 @@ zp_validate_memory_model(const ZpValidateRecord *row, const ZpJob *job, GError *
     }
     const char *lora = strstr(zp_validate_record_text(row, "notes"), "LoRA r=");
     gint32 rank = lora ? (gint32)g_ascii_strtoll(lora + strlen("LoRA r="), NULL, 10) : 0;
-    if (lora != NULL && !zp_model_add_lora(model, rank, ATTENTION_PROJECTIONS, error))
+    if (lora != NULL && !zp_model_add_lora(model, rank, ATTENTION_PROJECTIONS, FALSE, error))
         return NULL;
     return g_steal_pointer(&model);
 }

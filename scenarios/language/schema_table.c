@@ -120,6 +120,8 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROW(LORA_TARGETS, "model", "lora_targets", TEXT, BY("q_proj, v_proj"), SHAPES,
         MEANS("Modules that get adapters, by last name or pattern, separated by commas",
               "q_proj, k_proj, v_proj, o_proj")),
+    ROW(LORA_DROPOUT, "model", "lora_dropout", BOOL, BY("false"), SHAPES,
+        MEANS("Adapters drop some of their input: a copy and a mask of it are kept", "true")),
 
     ROW(LAYER_PARAMETERS, "layer", "parameters", COUNT("elements", 0, MAX_ELEMENTS), SHAPES,
         MEANS("Parameters of this layer (required)", "218112000")),

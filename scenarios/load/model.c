@@ -15,6 +15,9 @@ options_of(const ZpScenarioState *state)
         .autocast = (gboolean)zp_scenario_state_integer(state, ZP_KEY_AUTOCAST),
         .narrow_weights =
             zp_dtype_bits((ZpDtype)zp_scenario_state_integer(state, ZP_KEY_GATHERED)) <= 16,
+        .lora_rank = (gint32)zp_scenario_state_integer(state, ZP_KEY_LORA_RANK),
+        .lora_targets = state->effective[ZP_KEY_LORA_TARGETS].value.text,
+        .lora_dropout = (gboolean)zp_scenario_state_integer(state, ZP_KEY_LORA_DROPOUT),
         .padding = (gboolean)zp_scenario_state_integer(state, ZP_KEY_PADDING),
         .sequence = zp_scenario_state_integer(state, ZP_KEY_SEQUENCE),
         .hold_outputs = (gboolean)zp_scenario_state_integer(state, ZP_KEY_HOLD_OUTPUTS),
@@ -199,6 +202,14 @@ reason_of(const GError *error)
     return ZP_SCENARIO_ERROR_UNKNOWN;
 }
 
+/* Built by families, which know what the blocks around adapters keep. */
+static gboolean
+counts_adapters(const ZpScenarioResolve *resolve)
+{
+    return resolve->route == ZP_ROUTE_CATALOG || resolve->route == ZP_ROUTE_CONFIG ||
+           resolve->route == ZP_ROUTE_DIMENSIONS;
+}
+
 /* Freezes what the scenario names and adds adapters; FALSE where a pattern matches nothing. */
 static gboolean
 adapt(ZpScenarioResolve *resolve, ZpModel *model)
@@ -217,8 +228,9 @@ adapt(ZpScenarioResolve *resolve, ZpModel *model)
     }
     gint64 rank = zp_scenario_state_integer(state, ZP_KEY_LORA_RANK);
     g_autoptr(GError) error = NULL;
-    if (rank == 0 || zp_model_add_lora(model, (gint32)rank,
-                                       state->effective[ZP_KEY_LORA_TARGETS].value.text, &error))
+    if (rank == 0 ||
+        zp_model_add_lora(model, (gint32)rank, state->effective[ZP_KEY_LORA_TARGETS].value.text,
+                          counts_adapters(resolve), &error))
         return TRUE;
     zp_scenario_resolve_complain(resolve, ZP_KEY_LORA_TARGETS, ZP_SCENARIO_ERROR_UNKNOWN, "%s",
                                  error->message);

@@ -140,7 +140,8 @@ struct _ZpTrace {
     int part;
     ZpTracePass pass;
     gint32 storages; /* numbered so far */
-    int parameters;  /* made so far by this run of the program */
+    int parameters;  /* leaves made so far by this run of the program */
+    int weights;     /* and parameters, frozen ones too */
     GArray *events;  /* ZpTraceEvent, borrowed; NULL: none are recorded */
 };
 

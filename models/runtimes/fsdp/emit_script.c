@@ -294,7 +294,8 @@ zp_fsdp_emit_script_backward(ZpFsdpEmit *emit, gint32 layer, gint32 until)
     if (part > 0)
         return;
     emit->scripts->began[layer] = FALSE;
-    hand_on(emit, layer, script->input_gradient);
+    if (script->input_gradient != ZP_MODEL_SCRIPT_NONE)
+        hand_on(emit, layer, script->input_gradient);
 }
 
 /* What is left of a block whose backward does not come. */

@@ -22,7 +22,7 @@ test_lora(void)
     g_autoptr(ZpModel) plain =
         hf_fixture_parse("{" LLAMA_WITHOUT_HEAD ", \"num_key_value_heads\": 4}");
     g_autoptr(GError) error = NULL;
-    g_assert_true(zp_model_add_lora(model, 8, "q_proj, v_proj", &error));
+    g_assert_true(zp_model_add_lora(model, 8, "q_proj, v_proj", FALSE, &error));
     g_assert_no_error(error);
     const gint64 each = 8L * (1024 + 1024) + 8L * (1024 + 256);
     g_assert_cmpint(model->n_trainable_elements, ==, 3L * each);
@@ -62,11 +62,11 @@ test_lora_refusals(void)
     g_autoptr(ZpModel) model = hf_fixture_parse("{" LLAMA_WITHOUT_HEAD "}");
     g_autoptr(GError) error = NULL;
     gint64 before = model->n_elements;
-    g_assert_false(zp_model_add_lora(model, 8, "query_key_value", &error));
+    g_assert_false(zp_model_add_lora(model, 8, "query_key_value", FALSE, &error));
     g_assert_error(error, ZP_ADAPTERS_ERROR, ZP_ADAPTERS_ERROR_NO_TARGET);
     g_assert_nonnull(strstr(error->message, "q_proj"));
     g_clear_error(&error);
-    g_assert_false(zp_model_add_lora(model, 0, "q_proj", &error));
+    g_assert_false(zp_model_add_lora(model, 0, "q_proj", FALSE, &error));
     g_assert_error(error, ZP_ADAPTERS_ERROR, ZP_ADAPTERS_ERROR_RANGE);
     g_assert_cmpint(model->n_elements, ==, before);
     g_assert_cmpint(model->n_trainable_elements, ==, before);

@@ -26,7 +26,7 @@ case_init(Case *c)
     *c = (Case){.settings = *zp_fsdp_defaults()};
     c->model = zp_catalog_build("GPT-2", &options, &error);
     g_assert_no_error(error);
-    g_assert_true(zp_model_add_lora(c->model, RANK, "c_attn", &error));
+    g_assert_true(zp_model_add_lora(c->model, RANK, "c_attn", FALSE, &error));
     g_assert_no_error(error);
     c->optimizer = (ZpOptimizer){.name = "adamw", .momentum = TRUE, .variance = TRUE};
     c->job = (ZpJob){
