@@ -85,6 +85,29 @@ is_uneven(const ChecksFacts *facts)
     return facts->runtime == CHECKS_FSDP1 && facts->trainable < facts->elements;
 }
 
+/* From stage 2 on a rank keeps the gradients of its share, at stage 2 those of the parameters at
+ * its ends as a whole; in the model's format or that of accumulation.  Stage 1 may keep a whole
+ * accumulator. */
+static ChecksBounds
+deepspeed_gradients(const ChecksFacts *facts)
+{
+    gint32 owners = checks_gradient_owners(facts);
+    ZpDtype model = facts->job->precision.parameter, kept = facts->deepspeed->gradient_accumulation;
+    int bits = checks_bits(model), kept_bits = checks_bits(kept != ZP_DTYPE_NONE ? kept : model);
+    if (checks_offloads(facts))
+        return (ChecksBounds){0, 0};
+    gint32 least_owners =
+        owners == 1 && facts->job->zero.stage > 0 ? facts->job->world.ranks : owners;
+    gint64 least = facts->trainable / least_owners;
+    gint64 most =
+        facts->trainable / owners + padding_elements(facts, owners) +
+        2 * MAX(1, facts->deepspeed->n_parameter_groups) * facts->largest_parameter_elements;
+    return (ChecksBounds){
+        .low = least * MIN(bits, kept_bits) / 8,
+        .high = facts->job->zero.stage >= 2 ? most * MAX(bits, kept_bits) / 8 : 0,
+    };
+}
+
 static ChecksBounds
 gradients(const ChecksFacts *facts)
 {
@@ -93,6 +116,8 @@ gradients(const ChecksFacts *facts)
     gint64 own = share(facts, facts->trainable, facts->shard_trainable, owners);
     if (facts->runtime == CHECKS_IDEAL)
         return between(precision->gradient, own, own);
+    if (facts->runtime == CHECKS_DEEPSPEED)
+        return deepspeed_gradients(facts);
     if (is_uneven(facts)) /* a flat parameter has a gradient as a whole */
         return between(checks_stored(facts), 0, facts->elements + padding_elements(facts, owners));
     /* Views of buckets are counted as buckets. */

@@ -23,6 +23,7 @@ peak_bytes(const ZpTraining *training, const ZpModelPeak *peak)
 /* Of a kind of layer under one policy. */
 typedef struct {
     gint64 kept, recomputed, forward, recompute, backward;
+    gint64 growing; /* of kept, what grows with the tokens */
 } Needs;
 
 static Needs *
@@ -35,6 +36,7 @@ needs_of(const ZpJob *job, ZpCheckpointing policy)
             zp_model_activation(model, (gint32)a), (int)policy, job->training.micro_batch);
         needs[a] = (Needs){
             .kept = form_bytes(&job->training, &own->kept),
+            .growing = form_bytes(&job->training, &own->kept) - MAX(0, own->kept.constant_bytes),
             .recomputed = form_bytes(&job->training, &own->recomputed),
             .forward = peak_bytes(&job->training, &own->forward),
             .recompute = peak_bytes(&job->training, &own->recompute),
@@ -46,13 +48,14 @@ needs_of(const ZpJob *job, ZpCheckpointing policy)
 
 /* A class of what layers hold, at least and at most at its worst instant. */
 typedef struct {
-    gint64 kept, recomputed, beside, most;
+    gint64 kept, growing, recomputed, beside, most;
 } Held;
 
 static void
 hold(Held *held, const Needs *own, gboolean backward)
 {
     held->kept += own->kept;
+    held->growing += own->growing;
     held->recomputed += own->recomputed;
     gint64 later = backward ? held->recomputed + own->backward : 0;
     held->most = MAX(held->most, held->kept + MAX(own->forward, later));
@@ -87,8 +90,10 @@ in_flight(const ZpJob *job)
     return MAX(1, MIN(job->world.parallel.pipeline, job->training.accumulation));
 }
 
-/* Tensor by tensor, kept ones die while gradients are born, and casts may live longer than their
- * operator: sums say less then. */
+/* Tensor by tensor, kept ones die while gradients are born, and casts of weights may live longer or
+ * shorter than their operator: sums say less then. */
+#define OPERATOR_BYTES (G_GINT64_CONSTANT(16) << 20) /* of operators, whatever the tokens */
+
 static gboolean
 plays_tensors(const ChecksFacts *facts)
 {
@@ -101,7 +106,7 @@ activations_are_per_rank(const ChecksFacts *facts)
     Held activations = {0}, logits = {0};
     hold_layers(facts, &activations, &logits);
     gint64 others = (in_flight(facts->job) - 1) * activations.kept;
-    gint64 least = plays_tensors(facts) ? activations.kept : activations.most;
+    gint64 least = plays_tensors(facts) ? activations.growing : activations.most;
     return facts->peak_bytes[ZP_CLASS_ACTIVATION] >= least + others;
 }
 
@@ -111,7 +116,9 @@ activations_are_counted_once(const ChecksFacts *facts)
     Held activations = {0}, logits = {0};
     hold_layers(facts, &activations, &logits);
     gint64 most = in_flight(facts->job) * activations.kept + activations.beside;
-    return facts->peak_bytes[ZP_CLASS_ACTIVATION] <= (plays_tensors(facts) ? 2 : 1) * most;
+    if (plays_tensors(facts))
+        most = 2 * most + OPERATOR_BYTES;
+    return facts->peak_bytes[ZP_CLASS_ACTIVATION] <= most;
 }
 
 static gboolean

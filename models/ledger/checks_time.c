@@ -179,6 +179,14 @@ least_seconds(const ChecksFacts *facts, const ZpTapeWork *work)
     return rate > 0.0 ? passes * (nodes - 1.0) / nodes * message * sharing / rate : 0.0;
 }
 
+/* Tables tell what a fabric did, whatever the settings say of its links. */
+static gboolean
+is_measured(const ZpTape *tape, const ZpTapeWork *work)
+{
+    const char *rule = zp_tape_rule(tape, work);
+    return rule != NULL && g_str_has_prefix(rule, "measured");
+}
+
 static gboolean
 links_are_possible(const ChecksFacts *facts)
 {
@@ -188,7 +196,7 @@ links_are_possible(const ChecksFacts *facts)
         const ZpTapeWork *work = &tape->works[w];
         double least = 0.0;
         if (work->category == ZP_TAPE_COMMUNICATION && work->group != ZP_TAPE_NONE &&
-            network->measured == NULL && tape->groups[work->group].size > 1)
+            !is_measured(tape, work) && tape->groups[work->group].size > 1)
             least = least_seconds(facts, work);
         else if (work->kind == ZP_KIND_HOST_TO_DEVICE && network->host_to_device_bytes_per_s > 0.0)
             least = (double)work->wire_bytes / network->host_to_device_bytes_per_s;

@@ -213,7 +213,7 @@ static const Mutant mutants[ZP_N_MUTANTS] = {
                                                   "kernels run for longer than the step",
                                                   "busy-is-within-the-step"},
                                         .play = mutants_exceed_step},
-    [ZP_MUTANT_WORK_LOST] = {.label = {"work-lost", "half of the kernels never run",
+    [ZP_MUTANT_WORK_LOST] = {.label = {"work-lost", "kernels are launched and never run",
                                        "work-is-conserved"},
                              .play = mutants_lose_work},
 };

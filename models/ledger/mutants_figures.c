@@ -140,5 +140,5 @@ mutants_lose_work(const ChecksFacts *facts, const ZpTape *tape, ZpPlayResult *pl
     (void)tape;
     (void)mfu;
     ZpTime *busy = &play->ranks[0].busy[ZP_TAPE_COMPUTE];
-    return checks_are_nominal(facts->job) && set(busy, *busy / 2);
+    return checks_are_nominal(facts->job) && set(busy, 0);
 }

@@ -68,14 +68,18 @@ mutants_change(const ChecksFacts *facts, MutantsChange change, ZpClass class_id,
         return bytes;
     switch (change) {
     case MUTANTS_WHOLE: /* a rank of ZeroRedundancyOptimizer owns no fixed share */
-        return stored->owners > 1 && facts->runtime != CHECKS_DDP && stored->whole_bytes > high
+        return stored->owners > 1 && facts->runtime != CHECKS_DDP && high > 0 &&
+                       stored->whole_bytes > high
                    ? bytes * stored->owners
                    : bytes;
     case MUTANTS_DIVIDED:
-        return stored->owners == 1 && group > 1 ? bytes / group : bytes;
+        return stored->owners == 1 && group > 1 && low > stored->whole_bytes / group + group
+                   ? bytes / group
+                   : bytes;
     case MUTANTS_DOUBLE: /* of two owners that is the whole */
-        return 2 * low > high && (stored->owners == 1 || 2 * high < stored->whole_bytes) ? 2 * bytes
-                                                                                         : bytes;
+        return high > 0 && 2 * low > high && (stored->owners == 1 || 2 * high < stored->whole_bytes)
+                   ? 2 * bytes
+                   : bytes;
     case MUTANTS_HALF: /* of two ranks that is a share */
         return checks_bits(stored->dtype) >= 8 && group != 2 && high / 2 < low ? bytes / 2 : bytes;
     case MUTANTS_ZERO:
