@@ -3,7 +3,7 @@
 #include "models/families/forms_internal.h"
 #include "models/job/job.h"
 
-enum { ID_BYTES = 8, STATISTIC_BYTES = 4 };
+enum { ID_BYTES = 8, STATISTIC_BYTES = 4, FLOAT_BYTES = 4 };
 
 static ZpModelPeak
 peak_of(ZpModelBytes form)
@@ -28,7 +28,24 @@ add_biases(ZpModelActivation *activation, const ZpArchitectureTraits *traits)
     gint64 each = traits->number_bytes * traits->heads;
     for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(activation, set)) != NULL;)
         for (int p = 0; p < ZP_MODEL_POLICIES; p++)
-            set[p].kept.bytes_per_position_pair += (p == ZP_CHECKPOINTING_NONE ? 1 : 3) * each;
+            set[p].kept.bytes_per_position_pair += each;
+    activation->handed.bytes_per_position_pair += 2 * each;
+}
+
+/* Pixels in fp32 are there all the time, and what the projection of patches reads of them; blocks
+ * that are checkpointed keep the mask they are given, a byte a pair. */
+static void
+add_inputs(ZpModelActivation *activation, const ZpArchitectureTraits *traits)
+{
+    gboolean apart = traits->number_bytes < FLOAT_BYTES;
+    gint64 pixels = traits->pixels * (FLOAT_BYTES + (apart ? traits->number_bytes : 0));
+    gboolean padded = traits->mask == ZP_MASK_SEQUENCE;
+    gboolean shared = traits->mask == ZP_MASK_SHARED || (traits->windowed && !padded);
+    for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(activation, set)) != NULL;)
+        for (int p = 0; p < ZP_MODEL_POLICIES; p++)
+            set[p].kept.bytes_per_sequence += pixels;
+    activation->handed.bytes_per_pair += padded;
+    activation->handed.bytes_per_position_pair += shared;
 }
 
 ZpModelActivation
@@ -54,6 +71,8 @@ zp_outer_embedding(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts)
     ZpModelActivation activation = same_always(&policy);
     if (traits->t5_interface)
         add_biases(&activation, traits);
+    if (traits->pixels > 0 || traits->mask != ZP_MASK_NONE || traits->windowed)
+        add_inputs(&activation, traits);
     return activation;
 }
 
@@ -97,7 +116,12 @@ zp_outer_projection(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts
     if (facts->norms_width > 0)
         inside += 2L * STATISTIC_BYTES;
     ZpModelBytes once = {.bytes_per_token = stream}, twice = {.bytes_per_token = 2 * stream};
-    ZpModelBytes kept = {.bytes_per_token = stream + inside};
+    /* Autocast makes a copy of what is read: of the first token alone, but by the head of masked
+     * tokens. */
+    gboolean cast = traits->regime == ZP_REGIME_AMP;
+    gint64 all = cast ? traits->number_bytes * facts->residual_width : stream;
+    gint64 input = facts->norms_width > 0 || !cast ? all : 0;
+    ZpModelBytes kept = {.bytes_per_token = input + inside};
     ZpModelPolicyBytes policy = {
         .kept = kept, .forward = peak_of(once), .backward = peak_of(twice)};
     return same_always(&policy);

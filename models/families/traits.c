@@ -168,6 +168,7 @@ zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *op
         .attention = t5 ? t5_attention_of(symbols, options->attention)
                         : attention_of(symbols, options->attention),
         .heads = zp_symbols_get(symbols, "heads"),
+        .pixels = zp_symbols_get(symbols, "pixels"),
         .lora_rank = options->lora_rank,
         .lora_dropout = options->lora_dropout,
         .lora_targets = options->lora_targets,

@@ -78,7 +78,8 @@ equal_policies(const ZpModelPolicyBytes *a, const ZpModelPolicyBytes *b)
 static gboolean
 equal_activations(const ZpModelActivation *a, const ZpModelActivation *b)
 {
-    gboolean equal = a->differs_alone == b->differs_alone;
+    gboolean equal = a->differs_alone == b->differs_alone &&
+                     memcmp(&a->handed, &b->handed, sizeof a->handed) == 0;
     for (int p = 0; p < ZP_MODEL_POLICIES && equal; p++)
         equal = equal_policies(&a->policies[p], &b->policies[p]) &&
                 (!a->differs_alone || equal_policies(&a->alone[p], &b->alone[p]));

@@ -102,6 +102,9 @@ typedef struct {
      * where those of more are copied. */
     gboolean differs_alone;
     ZpModelPolicyBytes alone[ZP_MODEL_POLICIES];
+    /* A layer outside of blocks keeps these as well where blocks are checkpointed in full: what it
+     * hands to all of them is among their inputs (masks, position biases). */
+    ZpModelBytes handed;
 } ZpModelActivation;
 
 static inline const ZpModelPolicyBytes *

@@ -88,6 +88,8 @@ zp_layer_bytes_init(ZpLayerBytesTable *table, const ZpJob *job)
         const ZpModelActivation *activation = zp_model_activation(job->model, (gint32)a);
         ZpLayerBytes whole = weigh_policy(activation, ZP_CHECKPOINTING_NONE, &by);
         table->entries[n + a] = whole;
+        if (chosen == ZP_CHECKPOINTING_FULL)
+            table->entries[n + a].kept_bytes += weigh(&activation->handed, &by);
         table->entries[a] =
             chosen == ZP_CHECKPOINTING_NONE ? whole : weigh_policy(activation, chosen, &by);
     }
