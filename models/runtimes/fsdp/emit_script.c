@@ -2,10 +2,16 @@
  * operators of forward, recomputation and backward make them so. */
 #include "models/runtimes/fsdp/emit.h"
 
+/* Events of a part in a pass; worst: behind the one with which the most lives. */
+typedef struct {
+    guint first, worst, end;
+} Range;
+
 /* A script at this job's sizes. */
 typedef struct {
     const ZpModelScript *script;
     gint64 *bytes;       /* by event */
+    Range *ranges;       /* by pass and part */
     gboolean *temporary; /* by storage: dies in the pass it was born in */
 } Sized;
 
@@ -26,7 +32,60 @@ clear_sized(gpointer data)
 {
     Sized *sized = data;
     g_free(sized->bytes);
+    g_free(sized->ranges);
     g_free(sized->temporary);
+}
+
+/* Behind the event with which the most lives, of a range. */
+static guint
+worst_of(const Sized *sized, guint first, guint end)
+{
+    gint64 live = 0, most = 0;
+    guint worst = first;
+    for (guint i = first; i < end; i++) {
+        const ZpModelScriptEvent *event = zp_model_script_event(sized->script, i);
+        if (event->kind == ZP_MODEL_GRADIENT)
+            continue;
+        live += event->frees ? -sized->bytes[i] : sized->bytes[i];
+        if (live > most) {
+            most = live;
+            worst = i + 1;
+        }
+    }
+    return worst;
+}
+
+static guint
+begin_of(const ZpModelScript *script, ZpModelPass pass, int part)
+{
+    if (pass == ZP_MODEL_BACKWARD)
+        return part + 1 < script->n_parts ? zp_model_script_end(script, pass, part + 1)
+                                          : zp_model_script_end(script, ZP_MODEL_RECOMPUTE, part);
+    if (part > 0)
+        return zp_model_script_end(script, pass, part - 1);
+    return pass == ZP_MODEL_FORWARD
+               ? 0
+               : zp_model_script_end(script, ZP_MODEL_FORWARD, script->n_parts - 1);
+}
+
+static void
+find_ranges(Sized *sized)
+{
+    const ZpModelScript *script = sized->script;
+    sized->ranges = g_new0(Range, (gsize)ZP_MODEL_PASSES * (gsize)script->n_parts);
+    for (int pass = 0; pass < ZP_MODEL_PASSES; pass++)
+        for (int part = 0; part < script->n_parts; part++) {
+            guint first = begin_of(script, (ZpModelPass)pass, part);
+            guint end = zp_model_script_end(script, (ZpModelPass)pass, part);
+            sized->ranges[pass * script->n_parts + part] =
+                (Range){first, worst_of(sized, first, end), end};
+        }
+}
+
+static const Range *
+range_of(const Sized *sized, ZpModelPass pass, int part)
+{
+    return &sized->ranges[(int)pass * sized->script->n_parts + part];
 }
 
 static Sized
@@ -46,6 +105,7 @@ read_script(const ZpModelScript *script, const ZpTraining *training)
         else
             born[event->storage] = (gint8)event->pass;
     }
+    find_ranges(&sized);
     return sized;
 }
 
@@ -160,25 +220,6 @@ play(ZpFsdpEmit *emit, gint32 layer, guint first, guint end)
         play_event(emit, layer, sized, i);
 }
 
-/* Behind the event with which the most lives, of a range. */
-static guint
-worst_of(const Sized *sized, guint first, guint end)
-{
-    gint64 live = 0, most = 0;
-    guint worst = first;
-    for (guint i = first; i < end; i++) {
-        const ZpModelScriptEvent *event = zp_model_script_event(sized->script, i);
-        if (event->kind == ZP_MODEL_GRADIENT)
-            continue;
-        live += event->frees ? -sized->bytes[i] : sized->bytes[i];
-        if (live > most) {
-            most = live;
-            worst = i + 1;
-        }
-    }
-    return worst;
-}
-
 /* What comes in from the neighbour: its buffer, or one of its own where it is not known so. */
 static void
 take_stream(ZpFsdpEmit *emit, gint32 layer, gint32 storage, const ZpModelBytes *form)
@@ -221,19 +262,6 @@ zp_fsdp_emit_script_begin_backward(ZpFsdpEmit *emit)
     zp_fsdp_emit_script_leave(emit);
 }
 
-static guint
-begin_of(const ZpModelScript *script, ZpModelPass pass, int part)
-{
-    if (pass == ZP_MODEL_BACKWARD)
-        return part + 1 < script->n_parts ? zp_model_script_end(script, pass, part + 1)
-                                          : zp_model_script_end(script, ZP_MODEL_RECOMPUTE, part);
-    if (part > 0)
-        return zp_model_script_end(script, pass, part - 1);
-    return pass == ZP_MODEL_FORWARD
-               ? 0
-               : zp_model_script_end(script, ZP_MODEL_FORWARD, script->n_parts - 1);
-}
-
 /* The gradient of the block's output: the neighbour's, when the block's backward or what it asks
  * for begins. */
 static void
@@ -251,8 +279,8 @@ zp_fsdp_emit_script_pass(ZpFsdpEmit *emit, gint32 layer, ZpModelPass pass)
     const Sized *sized = sized_of(emit, layer);
     const ZpModelScript *script = sized->script;
     int part = zp_model_layer(emit->job->model, layer)->part;
-    guint first = begin_of(script, pass, part), end = zp_model_script_end(script, pass, part);
-    guint worst = worst_of(sized, first, end);
+    const Range range = *range_of(sized, pass, part);
+    guint first = range.first, worst = range.worst, end = range.end;
     if (part == 0 && pass == ZP_MODEL_FORWARD)
         take_stream(emit, layer, script->input, &script->input_bytes);
     else if (part == 0)
@@ -272,9 +300,8 @@ zp_fsdp_emit_script_backward(ZpFsdpEmit *emit, gint32 layer, gint32 until)
     const Sized *sized = sized_of(emit, layer);
     const ZpModelScript *script = sized->script;
     int part = zp_model_layer(emit->job->model, layer)->part;
-    guint first = begin_of(script, ZP_MODEL_BACKWARD, part);
-    guint end = zp_model_script_end(script, ZP_MODEL_BACKWARD, part);
-    guint worst = worst_of(sized, first, end);
+    const Range range = *range_of(sized, ZP_MODEL_BACKWARD, part);
+    guint first = range.first, worst = range.worst, end = range.end;
     guint from = MAX(emit->scripts->played[layer], first);
     guint to = until == ZP_FSDP_NONE ? end : CLAMP((guint)until, from, end);
     if (part == script->n_parts - 1)

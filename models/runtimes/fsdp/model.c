@@ -204,7 +204,9 @@ push_layer(Builder *builder, gint32 layer, GArray *uses, GArray *modules)
         guint end = i + 1;
         gint32 module = g_array_index(modules, gint32, i);
         while (end < uses->len && module != ZP_MODEL_NONE &&
-               g_array_index(modules, gint32, end) == module)
+               g_array_index(modules, gint32, end) == module &&
+               (births == NULL ||
+                g_array_index(births, gint32, end) == g_array_index(births, gint32, i)))
             end++;
         push_uses(builder, layer, zp_fsdp_own_unit(builder->own, module),
                   births ? g_array_index(births, gint32, i) : ZP_FSDP_NONE,

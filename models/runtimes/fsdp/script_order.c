@@ -55,9 +55,18 @@ match(const ZpModelScript *script, int part, const ZpFsdpPlan *plan, GArray *use
     }
 }
 
-/* A module's gradients are made together, with the first. */
+/* A bias and its matrix: two matrices of a module (experts) have products of their own. */
+static gboolean
+belong_together(const ZpFsdpPlan *plan, const Use *a, const Use *b)
+{
+    return a->module == b->module && a->module != ZP_MODEL_NONE &&
+           (zp_fsdp_plan_parameter(plan, a->use)->row_elements == 1 ||
+            zp_fsdp_plan_parameter(plan, b->use)->row_elements == 1);
+}
+
+/* Their gradients are made together, with the first. */
 static void
-join_modules(GArray *uses, gint32 end)
+join_modules(const ZpFsdpPlan *plan, GArray *uses, gint32 end)
 {
     for (guint u = 0; u < uses->len; u++) {
         Use *use = &g_array_index(uses, Use, u);
@@ -65,7 +74,7 @@ join_modules(GArray *uses, gint32 end)
             use->birth = end; /* not known: with the layer's end, which is the last of all */
         for (guint v = 0; v < u; v++) {
             Use *other = &g_array_index(uses, Use, v);
-            if (other->module != use->module || use->module == ZP_MODEL_NONE)
+            if (!belong_together(plan, use, other))
                 continue;
             use->birth = other->birth = MIN(use->birth, other->birth);
         }
@@ -84,7 +93,7 @@ zp_fsdp_script_order(const ZpModelScript *script, int part, const ZpFsdpPlan *pl
         g_array_append_val(sorted, use);
     }
     match(script, part, plan, sorted);
-    join_modules(sorted, (gint32)script->events->len);
+    join_modules(plan, sorted, (gint32)script->events->len);
     g_array_sort(sorted, compare_uses);
     for (guint u = 0; u < sorted->len; u++) {
         const Use *use = &g_array_index(sorted, Use, u);
