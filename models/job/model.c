@@ -176,9 +176,33 @@ zp_model_new_total(gint64 n_elements, gint32 n_layers)
     return model;
 }
 
+/* An embedding looks its rows up, a vector is added or multiplied in: only matrices are in
+ * products. Layers of a hand-spelt model have their weights as one vector. */
+static void
+count_weights(ZpModel *model)
+{
+    for (guint l = 0; l < model->layers->len; l++) {
+        ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, l);
+        layer->weight_elements = layer->frozen_weight_elements = 0;
+    }
+    for (guint p = 0; p < model->parameters->len; p++) {
+        const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)p);
+        if (parameter->layer == ZP_MODEL_NONE ||
+            (parameter->n_dims < 2 && parameter->module != ZP_MODEL_NONE))
+            continue;
+        ZpModelLayer *layer = &g_array_index(model->layers, ZpModelLayer, (guint)parameter->layer);
+        if (layer->kind == ZP_LAYER_EMBEDDING)
+            continue;
+        layer->weight_elements += parameter->elements;
+        if (!parameter->trainable)
+            layer->frozen_weight_elements += parameter->elements;
+    }
+}
+
 void
 zp_model_finish(ZpModel *model)
 {
+    count_weights(model);
     model->n_elements = model->n_trainable_elements = 0;
     for (guint i = 0; i < model->parameters->len; i++) {
         const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)i);

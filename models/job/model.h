@@ -132,6 +132,9 @@ typedef struct {
     gint32 module;        /* ZP_MODEL_NONE for layers spelt by hand */
     gint64 elements;      /* parameters used here first (without those tied to an earlier layer) */
     gint64 tied_elements; /* parameters used here that belong to an earlier layer */
+    /* Of the weights it multiplies by, tied ones too, and of those the frozen ones: autograd makes
+     * no gradient for them.  Only their ratio counts (zp_model_finish()). */
+    gint64 weight_elements, frozen_weight_elements;
     gint64 flops_per_token;
     gint64 flops_per_pair;
     gint64 traffic_bytes_per_token; /* device memory read and written, beside the parameters */
@@ -181,11 +184,25 @@ zp_model_head_events(const ZpModel *model, gboolean one_sequence)
     return model->head_events[one_sequence ? 0 : 1];
 }
 
-/* Forward-equivalents of a layer's backward. */
+/* The share of a layer's products whose backward is the gradient of the input alone: their weight
+ * is frozen. */
 static inline double
-zp_model_backward_passes(const ZpModelLayer *layer)
+zp_model_frozen_share(const ZpModelLayer *layer)
 {
-    return layer->runs_again ? 3.0 : 2.0;
+    return layer->frozen_weight_elements > 0
+               ? (double)layer->frozen_weight_elements / (double)layer->weight_elements
+               : 0.0;
+}
+
+/* Forward-equivalents of a layer's backward, for `pairs` pairs a token: of its products the
+ * gradients of input and weight, where that is trained, of attention those of its inputs. */
+static inline double
+zp_model_backward_passes(const ZpModelLayer *layer, double pairs)
+{
+    double again = layer->runs_again ? 3.0 : 2.0;
+    double weights = (double)layer->flops_per_token;
+    double all = weights + (double)layer->flops_per_pair * pairs;
+    return all > 0.0 ? again - zp_model_frozen_share(layer) * weights / all : again;
 }
 
 ZpModel *zp_model_new(const char *name);

@@ -33,19 +33,24 @@ forward_is_conserved(const ChecksFacts *facts)
     return is_about(facts->scan->flops[ZP_KIND_FORWARD], sum * micro_batches(facts));
 }
 
-/* Trained elements by the layer that uses them; NULL where all are. */
-static gint64 *
-trained_of_layers(const ChecksFacts *facts)
+/* The share of each layer's weights that is trained, as far as products have them: no biases and
+ * norms.  0 where it has no weight at all, as where all of it is frozen. */
+static double *
+trained_shares(const ChecksFacts *facts)
 {
     const ZpModel *model = facts->job->model;
-    if (facts->trainable == facts->elements)
-        return NULL;
-    gint64 *trained = g_new0(gint64, model->layers->len + 1);
+    double *trained = g_new0(double, model->layers->len + 1);
+    g_autofree double *all = g_new0(double, model->layers->len + 1);
     for (guint p = 0; p < model->parameters->len; p++) {
         const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)p);
-        if (parameter->trainable && parameter->layer >= 0)
-            trained[parameter->layer] += parameter->elements;
+        gboolean matrix = parameter->n_dims != 1 || parameter->module == ZP_MODEL_NONE;
+        if (!matrix || parameter->layer < 0)
+            continue;
+        all[parameter->layer] += (double)parameter->elements;
+        trained[parameter->layer] += parameter->trainable ? (double)parameter->elements : 0.0;
     }
+    for (guint l = 0; l < model->layers->len; l++)
+        trained[l] = all[l] > 0.0 ? trained[l] / all[l] : 0.0;
     return trained;
 }
 
@@ -55,15 +60,14 @@ static double
 least_backward(const ChecksFacts *facts)
 {
     const ZpModel *model = facts->job->model;
-    g_autofree gint64 *trained = trained_of_layers(facts);
-    gboolean reached = FALSE;
+    gboolean frozen = facts->trainable < facts->elements, reached = FALSE;
+    g_autofree double *trained = trained_shares(facts);
     double sum = 0.0;
     for (gint32 l = 0; l < (gint32)model->layers->len; l++) {
         const ZpModelLayer *layer = zp_model_layer(model, l);
-        gint64 used = layer->elements + layer->tied_elements;
-        double share = used > 0 ? 1.0 : 0.0;
-        if (trained != NULL && used > 0)
-            share = MIN(1.0, (double)trained[l] / (double)used);
+        double share = layer->elements + layer->tied_elements > 0 ? 1.0 : 0.0;
+        if (frozen)
+            share = trained[l];
         sum += forward_flops(facts, layer) * ((reached ? 1.0 : 0.0) + share);
         reached = reached || share > 0.0;
     }
@@ -77,19 +81,25 @@ backward_is_run(const ChecksFacts *facts)
     return facts->scan->flops[ZP_KIND_BACKWARD] >= least * (1.0 - ROUNDING);
 }
 
-/* At most twice a forward, and a forward more where the loss makes its logits again. */
+/* Twice a forward, and a forward more where the loss makes its logits again; gradients of frozen
+ * matrices are not made, and of the layers in front of the first that is trained none at all. */
 static gboolean
 backward_is_conserved(const ChecksFacts *facts)
 {
-    double sum = 0.0;
+    gboolean frozen = facts->trainable < facts->elements;
+    g_autofree double *trained = trained_shares(facts);
+    const ZpTraining *training = &facts->job->training;
+    double tokens = (double)training->micro_batch * (double)training->sequence, sum = 0.0;
     for (gint32 l = 0; l < (gint32)facts->job->model->layers->len; l++) {
         const ZpModelLayer *layer = zp_model_layer(facts->job->model, l);
         sum += forward_flops(facts, layer) * (layer->runs_again ? 3.0 : 2.0);
+        if (frozen && layer->kind != ZP_LAYER_EMBEDDING &&
+            layer->elements + layer->tied_elements > 0)
+            sum -= (1.0 - trained[l]) * (double)layer->flops_per_token * tokens;
     }
     sum *= micro_batches(facts);
     double measured = facts->scan->flops[ZP_KIND_BACKWARD];
-    return facts->trainable < facts->elements ? measured <= sum * (1.0 + ROUNDING)
-                                              : is_about(measured, sum);
+    return frozen ? measured <= sum * (1.0 + ROUNDING) : is_about(measured, sum);
 }
 
 /* Blocks under checkpointing run again before their backward. */

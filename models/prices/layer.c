@@ -122,17 +122,27 @@ find_products(const ZpJob *job, const ZpModelLayer *layer)
     return products;
 }
 
+/* The first `n_products`, forward. */
 static double
-products_seconds(const ZpJob *job, const Products *products, double tokens, gboolean backward,
-                 int n_products)
+products_seconds(const ZpJob *job, const Products *products, double tokens, int n_products)
 {
     double sum = 0.0;
-    for (int p = 0; p < n_products; p++) {
+    for (int p = 0; p < n_products; p++)
+        sum += products->times[p] *
+               zp_cost_gemm_seconds(&job->device, tokens, products->n[p], products->k[p]);
+    return sum * products->scale;
+}
+
+/* Gradients of their inputs, and of the weights that are trained. */
+static double
+products_backward_seconds(const ZpJob *job, const ZpModelLayer *layer, const Products *products,
+                          double tokens)
+{
+    double trained = 1.0 - zp_model_frozen_share(layer), sum = 0.0;
+    for (int p = 0; p < products->count; p++) {
         double n = products->n[p], k = products->k[p];
-        double one = backward ? zp_cost_gemm_seconds(&job->device, tokens, k, n) +
-                                    zp_cost_gemm_seconds(&job->device, k, n, tokens)
-                              : zp_cost_gemm_seconds(&job->device, tokens, n, k);
-        sum += products->times[p] * one;
+        sum += products->times[p] * (zp_cost_gemm_seconds(&job->device, tokens, k, n) +
+                                     trained * zp_cost_gemm_seconds(&job->device, k, n, tokens));
     }
     return sum * products->scale;
 }
@@ -224,9 +234,9 @@ selective_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *pro
     const ZpModelBytes *back = &zp_model_activation(job->model, layer->activation)
                                     ->policies[ZP_CHECKPOINTING_SELECTIVE]
                                     .recomputed;
-    double all = products_seconds(job, products, tokens, FALSE, products->count);
-    double unneeded = all - products_seconds(job, products, tokens, FALSE,
-                                             count_repeated(job, layer, products->count));
+    double all = products_seconds(job, products, tokens, products->count);
+    double unneeded =
+        all - products_seconds(job, products, tokens, count_repeated(job, layer, products->count));
     double share = share_of(layer->selective_flops_per_token, layer->flops_per_token);
     ZpCostParts parts = {
         .products = MAX(0.0, share * all - (layer->selective_last ? unneeded : 0.0)),
@@ -248,7 +258,7 @@ recompute_parts(const ZpJob *job, const ZpModelLayer *layer, const Products *pro
         return selective_parts(job, layer, products, tokens, pairs);
     int n = count_repeated(job, layer, products->count);
     return (ZpCostParts){
-        .products = share * products_seconds(job, products, tokens, FALSE, n),
+        .products = share * products_seconds(job, products, tokens, n),
         .attention = share * attention_seconds(job, layer, pairs),
         .elementwise = share * elementwise_seconds(job, layer, products, tokens, FALSE),
     };
@@ -279,13 +289,14 @@ zp_cost_layer_parts(const ZpJob *job, const ZpModelLayer *layer, ZpKind pass)
         parts = recompute_parts(job, layer, &products, tokens, pairs);
     else
         parts = (ZpCostParts){
-            .products = products_seconds(job, &products, tokens, backward, products.count),
+            .products = backward ? products_backward_seconds(job, layer, &products, tokens)
+                                 : products_seconds(job, &products, tokens, products.count),
             .attention =
                 attention_seconds(job, layer, pairs) * (backward ? ATTENTION_BACKWARD : 1.0),
             .elementwise = elementwise_seconds(job, layer, &products, tokens, backward),
         };
     if (backward && layer->runs_again) {
-        parts.products += products_seconds(job, &products, tokens, FALSE, products.count);
+        parts.products += products_seconds(job, &products, tokens, products.count);
         parts.elementwise += elementwise_seconds(job, layer, &products, tokens, FALSE);
     }
     parts.host = host_seconds(job, layer, &products, backward);

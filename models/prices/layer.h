@@ -13,10 +13,10 @@ double zp_cost_gemm_seconds(const ZpDevice *device, double m, double n, double k
  *
  * Products are those of a dense transformer of the model's dimensions, scaled to the layer's FLOPs
  * per token (experts); a model without dimensions is priced as one product.  Backward is two
- * products each, for inputs and for weights.  Elementwise bytes are the layer's traffic without
- * what the products and the attention kernel themselves read and write.  Recomputation repeats
- * what the checkpointing policy dropped, of full checkpointing all of it, but for the last
- * product of a block where the program stops early. */
+ * products each, for inputs and for weights that are trained (zp_model_frozen_share()). Elementwise
+ * bytes are the layer's traffic without what the products and the attention kernel themselves read
+ * and write.  Recomputation repeats what the checkpointing policy dropped, of full checkpointing
+ * all of it, but for the last product of a block where the program stops early. */
 typedef struct {
     double products, attention, elementwise; /* seconds on the GPU, one after the other */
     double host;                             /* the host's, at the same time */

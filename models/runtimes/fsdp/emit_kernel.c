@@ -61,7 +61,9 @@ zp_fsdp_emit_kernel(ZpFsdpEmit *emit, gint32 l, ZpKind kind)
     const ZpModelLayer *layer = zp_model_layer(emit->job->model, l);
     double flops =
         kind == ZP_KIND_RECOMPUTE ? recomputed_flops(emit, layer) : forward_flops(emit, layer);
-    double passes = kind == ZP_KIND_BACKWARD ? zp_model_backward_passes(layer) : 1.0;
+    double passes = kind == ZP_KIND_BACKWARD
+                        ? zp_model_backward_passes(layer, (double)emit->job->training.sequence)
+                        : 1.0;
     if (kind != ZP_KIND_RECOMPUTE || flops > 0.0 ||
         zp_layer_bytes_get(&emit->bytes, l)->recomputed_bytes > 0)
         launch_layer(emit, kind, layer, flops, passes);

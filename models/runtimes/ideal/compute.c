@@ -61,7 +61,7 @@ ideal_layer_durations(const Ideal *ideal, const ZpJob *job, const ZpModelLayer *
     *forward_ps = layer_duration(job, ideal->tokens, ZP_KIND_FORWARD, layer, flops, 1.0) +
                   zp_cuts_duration(job, layer, ZP_KIND_FORWARD);
     *backward_ps = layer_duration(job, ideal->tokens, ZP_KIND_BACKWARD, layer, flops,
-                                  zp_model_backward_passes(layer)) +
+                                  zp_model_backward_passes(layer, (double)job->training.sequence)) +
                    zp_cuts_duration(job, layer, ZP_KIND_BACKWARD);
     if (again > 0.0)
         *backward_ps += layer_duration(job, ideal->tokens, ZP_KIND_RECOMPUTE, layer, again, 1.0) +
@@ -148,7 +148,7 @@ backward_layer(Ideal *ideal, gint32 l)
     gint64 bytes = ideal_layer_bytes(ideal, l).backward_bytes;
     gint32 beside = make_of_layer(ideal, layer, ZP_ROLE_TEMPORARY, bytes);
     launch_layer(ideal, ZP_KIND_BACKWARD, layer, forward_flops(ideal, layer),
-                 zp_model_backward_passes(layer));
+                 zp_model_backward_passes(layer, (double)ideal->job->training.sequence));
     drop(ideal, &beside);
     drop(ideal, &ideal->kept[l]);
     drop(ideal, &ideal->recomputed[l]);

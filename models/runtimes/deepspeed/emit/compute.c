@@ -261,7 +261,8 @@ zp_ds_compute_backward(ZpDsCompute *self, gint32 module)
     const ZpDsModuleCost *cost = &self->modules[module];
     gboolean costs = cost->share > 0.0 && self->n_layers > 0;
     launch(self, cost, ZP_KIND_BACKWARD,
-           costs ? zp_model_backward_passes(zp_model_layer(self->ds->job->model, cost->layer))
+           costs ? zp_model_backward_passes(zp_model_layer(self->ds->job->model, cost->layer),
+                                            (double)self->ds->job->training.sequence)
                  : 2.0);
     if (started != ZP_MODEL_NONE) {
         communicate(self, started, ZP_KIND_BACKWARD);

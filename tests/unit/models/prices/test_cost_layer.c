@@ -314,7 +314,7 @@ test_runs_again(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
     ZpModelLayer *head =
         &g_array_index(fixture->model->layers, ZpModelLayer, fixture->model->layers->len - 1);
     g_assert_cmpint(head->kind, ==, ZP_LAYER_HEAD);
-    g_assert_cmpfloat(zp_model_backward_passes(head), ==, 2.0);
+    g_assert_cmpfloat(zp_model_backward_passes(head, 0.0), ==, 2.0);
     ZpCostParts forward = zp_cost_layer_parts(&fixture->job, head, ZP_KIND_FORWARD);
     ZpCostParts once = zp_cost_layer_parts(&fixture->job, head, ZP_KIND_BACKWARD);
     head->runs_again = TRUE;
@@ -322,7 +322,7 @@ test_runs_again(Fixture *fixture, gconstpointer unused G_GNUC_UNUSED)
     g_assert_cmpfloat_with_epsilon(again.products, once.products + forward.products, 1e-12);
     g_assert_cmpfloat_with_epsilon(again.elementwise, once.elementwise + forward.elementwise,
                                    1e-12);
-    g_assert_cmpfloat(zp_model_backward_passes(head), ==, 3.0);
+    g_assert_cmpfloat(zp_model_backward_passes(head, 0.0), ==, 3.0);
 }
 
 static void
