@@ -169,3 +169,21 @@ zp_step_account(const ZpStep *step, const ZpJob *job)
     g_array_unref(account.active);
     return parts;
 }
+
+ZpTime
+zp_step_peak_time(const ZpStep *step, const ZpJob *job, const ZpStepSummary *summary)
+{
+    const ZpTape *tape = zp_step_tape(step);
+    gint32 peak = summary->peak_instr;
+    if (peak == ZP_TAPE_NONE || tape->instrs[peak].clock == ZP_TAPE_CLOCK_DEVICE)
+        return summary->peak_time;
+    g_auto(ZpPlayResult) result = {0};
+    zp_step_replay(step, job, &result);
+    ZpTime done = summary->peak_time;
+    for (gint32 i = 0; i < peak; i++) {
+        const ZpTapeInstr *instr = &tape->instrs[i];
+        if (instr->op == ZP_TAPE_LAUNCH && tape->works[instr->a].category == ZP_TAPE_COMPUTE)
+            done = MAX(done, result.op_end[i]);
+    }
+    return done;
+}

@@ -26,6 +26,11 @@ typedef struct {
 /* "compute", "slowed", "waiting", "host", "idle"; a static string. */
 const char *zp_step_part_name(ZpStepPartKind part);
 
+/* When the device is where the memory peak is: the time of the change, or, where the host decides
+ * it ahead of the device, the end of what computation was launched before (rank 0's).  Plays the
+ * last simulation of `step`, which was of `job`, once more. */
+ZpTime zp_step_peak_time(const ZpStep *step, const ZpJob *job, const ZpStepSummary *summary);
+
 /* Plays the last simulation of `step`, which was of `job`, once more.  GArray of ZpStepPart without
  * empty ones, in order of ZpStepPartKind, then ZpKind; the times sum to the summary's step_ps. */
 GArray *zp_step_account(const ZpStep *step, const ZpJob *job);

@@ -102,86 +102,12 @@ thin(const GArray *states, gsize max_states)
     return kept;
 }
 
-/* Frameworks allocate in the order of the host, which runs far ahead of the device: a step's whole
- * memory would stand in its first milliseconds.  Such a change is drawn where the compute stream
- * has done what was launched before it; that keeps the order, and with it every peak. */
-typedef struct {
-    GArray *ends; /* Launched, by instruction */
-    guint next;
-    gint64 done_ps;
-} DeviceClock;
-
-typedef struct {
-    gint64 instruction, end_ps;
-} Launched;
-
-static gboolean
-changes_in_tape_order(ZpStore *store, gint64 run, gboolean *ordered, GError **error)
-{
-    g_autoptr(ZpStatement) statement = zp_store_prepare(
-        store,
-        "SELECT NOT EXISTS (SELECT 1 FROM (SELECT instruction, lag(instruction) OVER (ORDER BY"
-        " ordinal) AS earlier FROM memory WHERE run = ?1 AND rank = (SELECT min(rank) FROM memory"
-        " WHERE run = ?1)) WHERE instruction < earlier)",
-        error);
-    if (statement == NULL)
-        return FALSE;
-    sqlite3_bind_int64(statement, 1, run);
-    int code = sqlite3_step(statement);
-    *ordered = code == SQLITE_ROW && sqlite3_column_int(statement, 0) != 0;
-    if (code != SQLITE_ROW)
-        zp_store_fail(store, "read", error);
-    return code == SQLITE_ROW;
-}
-
-static gboolean
-read_clock(ZpStore *store, gint64 run, DeviceClock *clock, GError **error)
-{
-    gboolean ordered = FALSE;
-    clock->ends = g_array_new(FALSE, FALSE, sizeof(Launched));
-    if (!changes_in_tape_order(store, run, &ordered, error))
-        return FALSE;
-    if (!ordered)
-        return TRUE; /* the device's own clock */
-    g_autoptr(ZpStatement) statement = zp_store_prepare(
-        store,
-        "SELECT o.instruction, o.end_ps FROM operation o JOIN name c ON c.id = o.category"
-        " WHERE o.run = ?1 AND c.text = 'compute' AND o.rank = (SELECT min(rank) FROM memory"
-        " WHERE run = ?1) ORDER BY o.instruction",
-        error);
-    if (statement == NULL)
-        return FALSE;
-    sqlite3_bind_int64(statement, 1, run);
-    int code;
-    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
-        Launched launched = {sqlite3_column_int64(statement, 0),
-                             sqlite3_column_int64(statement, 1)};
-        g_array_append_val(clock->ends, launched);
-    }
-    if (code != SQLITE_DONE)
-        zp_store_fail(store, "read", error);
-    return code == SQLITE_DONE;
-}
-
-static gint64
-device_time(DeviceClock *clock, gint64 instruction, gint64 host_ps)
-{
-    while (clock->next < clock->ends->len) {
-        const Launched *launched = &g_array_index(clock->ends, Launched, clock->next);
-        if (launched->instruction >= instruction)
-            break;
-        clock->done_ps = MAX(clock->done_ps, launched->end_ps);
-        clock->next++;
-    }
-    return MAX(host_ps, clock->done_ps);
-}
-
 static GArray *
-read_states(ZpStore *store, gint64 run, DeviceClock *clock, GError **error)
+read_states(ZpStore *store, gint64 run, GError **error)
 {
     g_autoptr(ZpStatement) statement = zp_store_prepare(
         store,
-        "SELECT m.time_ps, c.text, m.class_bytes, m.total_bytes, m.instruction FROM memory m"
+        "SELECT m.time_ps, c.text, m.class_bytes, m.total_bytes FROM memory m"
         " JOIN name c ON c.id = m.class JOIN name s ON s.id = m.space"
         " WHERE m.run = ?1 AND s.text = 'device'"
         " AND m.rank = (SELECT min(rank) FROM memory WHERE run = ?1) ORDER BY m.ordinal",
@@ -196,8 +122,7 @@ read_states(ZpStore *store, gint64 run, DeviceClock *clock, GError **error)
         int class_id = zp_plot_class_of((const char *)sqlite3_column_text(statement, 1));
         if (class_id < 0)
             continue;
-        state.time = device_time(clock, sqlite3_column_int64(statement, 4),
-                                 sqlite3_column_int64(statement, 0));
+        state.time = sqlite3_column_int64(statement, 0);
         state.bytes[class_id] = sqlite3_column_int64(statement, 2);
         state.total_bytes = sqlite3_column_int64(statement, 3);
         add_state(states, &state);
@@ -212,10 +137,7 @@ read_states(ZpStore *store, gint64 run, DeviceClock *clock, GError **error)
 GArray *
 zp_plot_read_timeline(ZpStore *store, gint64 run, gsize max_states, GError **error)
 {
-    DeviceClock clock = {0};
-    g_autoptr(GArray) states =
-        read_clock(store, run, &clock, error) ? read_states(store, run, &clock, error) : NULL;
-    g_array_unref(clock.ends);
+    g_autoptr(GArray) states = read_states(store, run, error);
     if (states == NULL)
         return NULL;
     if (states->len == 0) {

@@ -15,6 +15,7 @@
  * mfu, slowest_rank_ps, fastest_rank_ps} peak        {bytes, time_ps, time_s, rank, event {text,
  * op, stream, kind, class, role, bytes}, unit, phase, micro_batch, by_class {class: bytes},
  *               live_set {buffers, bytes, largest [{class, role, unit, bytes}]}}
+ *               (time: where the device is then, not the host that runs ahead of it)
  *   persistent  {bytes, by_class}; host_peak_bytes
  *   parts       null, or [{part (compute, slowed, waiting, host, idle), kind (null: slowed, idle),
  *               time_ps}]: where the last step's time went; sums to step_ps (models/step/account.h)

@@ -1,5 +1,7 @@
 #include "reports/store/recorder.h"
 
+#include <string.h>
+
 struct _ZpRecorder {
     GArray *spans;   /* ZpObserverSpan */
     GArray *changes; /* ZpObserverChange */
@@ -84,6 +86,44 @@ zp_recorder_pools(const ZpRecorder *recorder, gsize *n)
 {
     *n = recorder->pools->len;
     return (const ZpObserverPools *)(gpointer)recorder->pools->data;
+}
+
+/* By instruction: when all computation that was launched before it is done, on one rank. */
+static void
+find_done(const ZpRecorder *recorder, const ZpTape *tape, gint32 rank, ZpTime *done)
+{
+    memset(done, 0, ((gsize)tape->n_instrs + 1) * sizeof *done);
+    for (guint i = 0; i < recorder->spans->len; i++) {
+        const ZpObserverSpan *span = &g_array_index(recorder->spans, ZpObserverSpan, i);
+        const ZpTapeWork *work = &tape->works[tape->instrs[span->instr].a];
+        if (span->rank == rank && work->category == ZP_TAPE_COMPUTE)
+            done[span->instr + 1] = span->end;
+    }
+    for (gint32 i = 1; i <= tape->n_instrs; i++)
+        done[i] = MAX(done[i], done[i - 1]);
+}
+
+static gboolean
+is_of_host(const ZpTape *tape, gint32 instr)
+{
+    return tape->instrs[instr].clock == ZP_TAPE_CLOCK_HOST;
+}
+
+void
+zp_recorder_settle(ZpRecorder *recorder, const ZpTape *tape)
+{
+    g_autofree ZpTime *done = g_new(ZpTime, (gsize)tape->n_instrs + 1);
+    find_done(recorder, tape, 0, done);
+    for (guint i = 0; i < recorder->changes->len; i++) {
+        ZpObserverChange *change = &g_array_index(recorder->changes, ZpObserverChange, i);
+        if (is_of_host(tape, change->instr))
+            change->time = MAX(change->time, done[change->instr]);
+    }
+    for (guint i = 0; i < recorder->pools->len; i++) {
+        ZpObserverPools *pools = &g_array_index(recorder->pools, ZpObserverPools, i);
+        if (is_of_host(tape, pools->instr))
+            pools->time = MAX(pools->time, done[pools->instr]);
+    }
 }
 
 /* A span begins or ends. */

@@ -16,6 +16,13 @@ void zp_recorder_clear(ZpRecorder *recorder);
 /* What to hand to the player; owned by the recorder. */
 const ZpObserver *zp_recorder_observer(ZpRecorder *recorder);
 
+/* Puts what was recorded of a complete play on the device's clock.  Frameworks allocate in the
+ * order of the host, which runs far ahead of the device: a step's whole memory would stand in its
+ * first milliseconds.  Such a change belongs where the compute streams have done what was launched
+ * before it; that keeps the order, and with it every peak.  Changes that the device decides stay.
+ */
+void zp_recorder_settle(ZpRecorder *recorder, const ZpTape *tape);
+
 /* In the order they were reported: spans by their end, changes by time. */
 const ZpObserverSpan *zp_recorder_spans(const ZpRecorder *recorder, gsize *n);
 const ZpObserverChange *zp_recorder_changes(const ZpRecorder *recorder, gsize *n);

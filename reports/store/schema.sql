@@ -142,7 +142,7 @@ CREATE TABLE memory (
     instruction INTEGER NOT NULL,
     space       INTEGER NOT NULL REFERENCES name(id),
     class       INTEGER NOT NULL REFERENCES name(id),
-    time_ps     INTEGER NOT NULL,
+    time_ps     INTEGER NOT NULL,  -- where the device is then, not the host that runs ahead
     delta_bytes INTEGER NOT NULL,
     class_bytes INTEGER NOT NULL,
     total_bytes INTEGER NOT NULL,

@@ -150,6 +150,9 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     if (!zp_step_simulate(step, &scenario->job, record ? zp_recorder_observer(recorder) : NULL,
                           cancelled, &summary, error))
         return ZP_EXIT_INPUT;
+    summary.peak_time = zp_step_peak_time(step, &scenario->job, &summary);
+    if (record)
+        zp_recorder_settle(recorder, zp_step_tape(step));
     g_auto(ZpInputRun) input = {0};
     zp_input_run_fill(&input, scenario, step, &summary);
     if (!print_run(options, &input.run, recorder, cancelled, error))

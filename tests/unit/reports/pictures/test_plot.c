@@ -239,59 +239,6 @@ test_thinning(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
     g_assert_cmpint(g_array_index(states, ZpPlotState, states->len - 1).total_bytes, ==, total);
 }
 
-static gint32
-first_kernel(const ZpTape *tape)
-{
-    gint32 i = 0;
-    while (tape->instrs[i].op != ZP_TAPE_LAUNCH ||
-           tape->works[tape->instrs[i].a].category != ZP_TAPE_COMPUTE)
-        i++;
-    return i;
-}
-
-/* Times of two changes around a kernel of 100 to 5000 that the host made at 1 and 2. */
-static void
-draw_around_kernel(Fixture *fx, gint32 first_instr, gint32 second_instr, ZpTime times[2])
-{
-    ZpRecorder *recorder = fx->report.recorder;
-    zp_recorder_clear(recorder);
-    const ZpObserver *observer = zp_recorder_observer(recorder);
-    const gint32 instrs[] = {first_instr, second_instr};
-    for (int i = 0; i < 2; i++) {
-        ZpObserverChange change = {.time = i + 1,
-                                   .delta_bytes = 10,
-                                   .total_bytes = 10 * (i + 1),
-                                   .class_bytes = 10 * (i + 1),
-                                   .instr = instrs[i],
-                                   .class_id = ZP_CLASS_ACTIVATION};
-        observer->change(fx->report.tape, &change, observer->data);
-    }
-    ZpObserverSpan span = {.start = 100, .end = 5000, .instr = first_kernel(fx->report.tape)};
-    observer->span(fx->report.tape, &span, observer->data);
-    g_autoptr(GError) error = NULL;
-    gint64 id = zp_store_add_run(fx->store, &fx->report.run, recorder, &error);
-    g_assert_no_error(error);
-    g_autoptr(GArray) states = zp_plot_read_timeline(fx->store, id, 300, &error);
-    g_assert_no_error(error);
-    g_assert_cmpuint(states->len, ==, 2);
-    for (guint i = 0; i < 2; i++)
-        times[i] = g_array_index(states, ZpPlotState, i).time;
-}
-
-/* What the host does behind a launch stands behind the kernel; a device's own clock is kept. */
-static void
-test_device_clock(Fixture *fx, gconstpointer data G_GNUC_UNUSED)
-{
-    gint32 kernel = first_kernel(fx->report.tape);
-    ZpTime times[2];
-    draw_around_kernel(fx, kernel - 1, kernel + 1, times);
-    g_assert_cmpint(times[0], ==, 1);
-    g_assert_cmpint(times[1], ==, 5000);
-    draw_around_kernel(fx, kernel + 1, kernel - 1, times);
-    g_assert_cmpint(times[0], ==, 1);
-    g_assert_cmpint(times[1], ==, 2);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -303,6 +250,5 @@ main(int argc, char **argv)
     ADD("refusals", test_refusals);
     ADD("missing-gnuplot", test_missing_gnuplot);
     ADD("thinning", test_thinning);
-    ADD("device-clock", test_device_clock);
     return g_test_run();
 }
