@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "models/job/runtime.h"
+#include "models/prices/bands.h"
 #include "models/runtimes/deepspeed/lifecycle.h"
 #include "models/words/vocabulary.h"
 #include "reports/text/format.h"
@@ -21,8 +22,36 @@ add_row(ZpTable *table, const char *name, const ZpDsLifePeaks *peaks)
     }
 }
 
+/* Tensors of an episode are counted; what lives outside the allocator has its band. */
+static ZpVerdict
+verdict_of(const ZpJob *job, gint64 peak_bytes)
+{
+    ZpBand outside = zp_bands_overhead();
+    double overhead = job->device.n_overheads > 0 ? (double)job->device.overhead_bytes : 0.0;
+    return zp_verdict_of(&(ZpVerdictQuestion){
+        .needed_bytes = peak_bytes,
+        .low_bytes = peak_bytes - (gint64)(overhead * outside.low),
+        .high_bytes = peak_bytes + (gint64)(overhead * outside.high),
+        .capacity_bytes = job->device.capacity_bytes,
+        .contingency = job->device.contingency,
+    });
+}
+
+static void
+append_worst(const ZpJob *job, const char *name, gint64 peak_bytes, ZpVerdict verdict, GString *out)
+{
+    if (verdict == ZP_VERDICT_NONE)
+        return;
+    g_string_append_printf(out, "Over the life: %s; the worst is %s, ", zp_verdict_name(verdict),
+                           name);
+    zp_format_bytes(out, peak_bytes);
+    g_string_append(out, " of ");
+    zp_format_bytes(out, job->device.capacity_bytes);
+    g_string_append_c(out, '\n');
+}
+
 gboolean
-zp_summary_lifecycle(const ZpJob *job, GString *out, GError **error)
+zp_summary_lifecycle(const ZpJob *job, GString *out, ZpVerdict *worst, GError **error)
 {
     if (strcmp(job->runtime, "deepspeed") != 0) {
         g_set_error(error, ZP_RUNTIME_ERROR, ZP_RUNTIME_ERROR_UNSUPPORTED,
@@ -43,6 +72,8 @@ zp_summary_lifecycle(const ZpJob *job, GString *out, GError **error)
     zp_table_header(table);
     for (gsize h = 0; h < G_N_ELEMENTS(heads); h++)
         zp_table_cell(table, heads[h]);
+    const char *worst_name = "";
+    gint64 worst_bytes = -1;
     for (int life = 0; life < ZP_DS_N_LIVES; life++) {
         ZpDsLifePeaks peaks;
         if (life == ZP_DS_LIFE_SAVE_16BIT && job->zero.stage < 3)
@@ -50,8 +81,14 @@ zp_summary_lifecycle(const ZpJob *job, GString *out, GError **error)
         if (!zp_ds_lifecycle_peaks(job, (ZpDsLife)life, scratch, &peaks, error))
             return FALSE;
         add_row(table, zp_ds_life_name((ZpDsLife)life), &peaks);
+        if (peaks.device_peak_bytes > worst_bytes) {
+            worst_bytes = peaks.device_peak_bytes;
+            worst_name = zp_ds_life_name((ZpDsLife)life);
+        }
     }
     g_string_append_c(out, '\n');
     zp_table_print(table, FALSE, out);
+    *worst = verdict_of(job, worst_bytes);
+    append_worst(job, worst_name, worst_bytes, *worst, out);
     return TRUE;
 }

@@ -47,6 +47,9 @@ expect 2 "takes no value, or 'sure'" "$program" run ok.ini --no-database --requi
 # Without a capacity there is no verdict; an allocator that empties its cache is tight.
 expect 0 '"fits" *: *null' "$program" run ok.ini --no-database --json --set device.memory=unlimited
 expect 0 'No verdict' "$program" run ok.ini --no-database --require-fit=sure --set device.memory=unlimited
+# A model that dies while it is built does not fit, whatever its step takes.
+expect 7 'Over the life: does not fit; the worst is construction' "$program" run "$2/scenarios/llama2-70b-zero3.ini" --no-database \
+    --set zero.runtime=deepspeed --set deepspeed.zero_init=no --lifecycle --require-fit
 # What a framework keeps is no matter of the textbook's sum: the simulation decides.
 expect 7 'Textbook sum' "$program" ledger ok.ini --require-fit --set zero.runtime=fsdp2 --set device.memory="4 GiB"
 expect 0 '"fits" *: *false' "$program" run ok.ini --no-database --json --set device.memory="4 GiB"

@@ -55,7 +55,7 @@ print_warnings(const ZpScenario *scenario)
 
 static gboolean
 print_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecorder *recorder,
-          const volatile gint *cancelled, GError **error)
+          const volatile gint *cancelled, ZpVerdict *verdict, GError **error)
 {
     g_autoptr(GString) out = g_string_new(NULL);
     gboolean color = !options->no_color && isatty(STDOUT_FILENO) == 1;
@@ -69,8 +69,10 @@ print_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecor
             g_autoptr(GArray) knobs = zp_knobs_compare(run->job, run->summary, cancelled);
             zp_summary_knobs(knobs, out);
         }
-        if (options->lifecycle && !zp_summary_lifecycle(run->job, out, error))
+        ZpVerdict life = ZP_VERDICT_NONE;
+        if (options->lifecycle && !zp_summary_lifecycle(run->job, out, &life, error))
             return FALSE;
+        *verdict = MAX(*verdict, life);
     }
     fputs(out->str, stdout);
     return TRUE;
@@ -155,11 +157,12 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
         zp_recorder_settle(recorder, zp_step_tape(step));
     g_auto(ZpInputRun) input = {0};
     zp_input_run_fill(&input, scenario, step, &summary);
-    if (!print_run(options, &input.run, recorder, cancelled, error))
+    ZpVerdict verdict = summary.verdict;
+    if (!print_run(options, &input.run, recorder, cancelled, &verdict, error))
         return ZP_EXIT_INPUT;
     if (!store_run(options, &input.run, recorder, error))
         return ZP_EXIT_IO;
-    return zp_command_fit_exit(options, summary.verdict);
+    return zp_command_fit_exit(options, verdict);
 }
 
 const ZpCommand zp_command_run = {
