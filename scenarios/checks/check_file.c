@@ -8,6 +8,7 @@
 #include "scenarios/imports/import.h"
 #include "scenarios/load/scenario.h"
 #include "scenarios/readers/readers.h"
+#include "scenarios/sweeps/effect.h"
 
 void
 zp_check_file_clear(ZpCheckFile *check)
@@ -86,6 +87,20 @@ read_model(ZpCheckFile *check, const char *path)
         check->model->tied ? "tied" : "not tied");
 }
 
+/* A scenario that its runtime refuses is told when it is run. */
+static void
+add_idle(ZpImportReport *report, const ZpScenario *scenario)
+{
+    g_autoptr(ZpStep) step = zp_step_new();
+    ZpStepSummary summary;
+    if (!zp_step_simulate(step, &scenario->job, NULL, NULL, &summary, NULL))
+        return;
+    g_autoptr(GPtrArray) idle =
+        zp_effect_idle(scenario, &summary, zp_step_tape(step)->n_instrs, NULL);
+    g_ptr_array_add(idle, NULL);
+    add_warnings(report, idle);
+}
+
 static void
 read_scenario(ZpCheckFile *check, const char *path, const char *const *sets)
 {
@@ -96,6 +111,7 @@ read_scenario(ZpCheckFile *check, const char *path, const char *const *sets)
         return;
     }
     add_warnings(check->report, scenario->warnings);
+    add_idle(check->report, scenario);
     check->headline =
         g_strdup_printf("%s, %" G_GINT64_FORMAT " parameters, %d ranks, runtime %s, stage %d",
                         scenario->model->name, scenario->model->n_elements,

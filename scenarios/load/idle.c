@@ -52,7 +52,9 @@ warn_stage(ZpScenarioResolve *resolve)
     gint64 wrap = zp_scenario_key_integer(resolve, ZP_KEY_WRAP);
     static const ZpSchemaId stage3[] = {ZP_KEY_PREFETCH, ZP_KEY_PREFETCH_FORWARD,
                                         ZP_KEY_PREFETCH_BACKWARD, ZP_KEY_RESHARD};
-    for (gsize i = 0; stage < 3 && i < G_N_ELEMENTS(stage3); i++) {
+    /* Frameworks prefetch under other names of stages too; what does nothing there is found out. */
+    gboolean ideal = strcmp(zp_scenario_key_text(resolve, ZP_KEY_RUNTIME), "ideal") == 0;
+    for (gsize i = 0; ideal && stage < 3 && i < G_N_ELEMENTS(stage3); i++) {
         gboolean direction =
             stage3[i] == ZP_KEY_PREFETCH_FORWARD || stage3[i] == ZP_KEY_PREFETCH_BACKWARD;
         if (direction && zp_scenario_key_integer(resolve, stage3[i]) ==

@@ -9,6 +9,7 @@
 #include "reports/summary/knobs.h"
 #include "reports/summary/lifecycle.h"
 #include "reports/summary/summary.h"
+#include "scenarios/sweeps/effect.h"
 #include "tools/commands/commands.h"
 #include "tools/line/input.h"
 #include "tools/line/interrupt.h"
@@ -96,6 +97,19 @@ store_run(const ZpCommandOptions *options, const ZpReportRun *run, const ZpRecor
     return TRUE;
 }
 
+/* Printed, and kept with the run. */
+static void
+warn_idle(ZpScenario *scenario, const ZpStepSummary *summary, gint32 n_instrs,
+          const volatile gint *cancelled)
+{
+    g_autoptr(GPtrArray) idle = zp_effect_idle(scenario, summary, n_instrs, cancelled);
+    for (guint i = 0; i < idle->len; i++) {
+        const char *text = g_ptr_array_index(idle, i);
+        fprintf(stderr, "warning: %s\n", text);
+        g_ptr_array_insert(scenario->warnings, (gint)scenario->warnings->len - 1, g_strdup(text));
+    }
+}
+
 static void
 note_sweep(const ZpScenario *scenario)
 {
@@ -152,6 +166,7 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     if (!zp_step_simulate(step, &scenario->job, record ? zp_recorder_observer(recorder) : NULL,
                           cancelled, &summary, error))
         return ZP_EXIT_INPUT;
+    warn_idle(scenario, &summary, zp_step_tape(step)->n_instrs, cancelled);
     summary.peak_time = zp_step_peak_time(step, &scenario->job, &summary);
     if (record)
         zp_recorder_settle(recorder, zp_step_tape(step));

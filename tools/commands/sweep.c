@@ -5,6 +5,7 @@
 #include "reports/receipts/receipt.h"
 #include "reports/store/store.h"
 #include "reports/summary/sweep.h"
+#include "reports/text/merit.h"
 #include "scenarios/sweeps/sweep.h"
 #include "tools/commands/commands.h"
 #include "tools/line/input.h"
@@ -116,6 +117,17 @@ show_progress(gint64 done, gpointer data)
 }
 
 static void
+note_idle_axes(const Finished *finished)
+{
+    const ZpReportSweep *sweep = &finished->sweep;
+    for (gsize a = 0; a < sweep->n_axes; a++)
+        if (zp_merit_is_idle(finished->points, finished->n_points, sweep->n_axes, a))
+            fprintf(stderr,
+                    "warning: %s does nothing here: points that differ in it alone are the same\n",
+                    sweep->axes[a]);
+}
+
+static void
 print_sweep(const ZpCommandOptions *options, const Finished *finished)
 {
     g_autofree char *text = NULL;
@@ -129,6 +141,7 @@ print_sweep(const ZpCommandOptions *options, const Finished *finished)
         text = g_string_free(g_steal_pointer(&out), FALSE);
     }
     fputs(text, stdout);
+    note_idle_axes(finished);
 }
 
 /* A sweep that has nothing to show is wrong input, as a run of any of its points would be. */
