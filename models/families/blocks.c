@@ -283,3 +283,26 @@ zp_block_recomputed(const ZpArchitectureTraits *traits, const ZpActivationBlock 
     }
     g_assert_not_reached();
 }
+
+gint64 *
+zp_block_copies(const ZpModel *model, const GArray *facts)
+{
+    gint64 *copied = g_new0(gint64, model->layers->len);
+    for (guint i = 0; i < model->parameters->len; i++) {
+        const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)i);
+        if (parameter->layer == ZP_MODEL_NONE)
+            continue;
+        const ZpModelModule *owner = zp_model_module(model, parameter->module);
+        gboolean multiplied = FALSE;
+        for (gint32 p = 0; p < owner->n_parameters; p++)
+            multiplied |= zp_model_parameter(model, owner->first_parameter + p)->n_dims > 1;
+        if (multiplied)
+            copied[parameter->layer] += parameter->elements;
+    }
+    for (guint l = 0; l < model->layers->len; l++) {
+        copied[l] -= g_array_index(facts, ZpTreeLayer, l).table_elements;
+        if (zp_model_layer(model, (gint32)l)->kind == ZP_LAYER_EMBEDDING)
+            copied[l] = 0;
+    }
+    return copied;
+}

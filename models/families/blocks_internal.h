@@ -48,3 +48,7 @@ typedef struct {
 } ZpBlockRecomputed;
 ZpBlockRecomputed zp_block_recomputed(const ZpArchitectureTraits *traits,
                                       const ZpActivationBlock *block, ZpBlockPart part);
+
+/* Elements by layer of the weights that autocast copies: of modules that own a matrix, tables left
+ * out; `facts` (ZpTreeLayer) is parallel to the layers.  Free with g_free(). */
+gint64 *zp_block_copies(const ZpModel *model, const GArray *facts);

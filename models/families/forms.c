@@ -98,3 +98,45 @@ zp_forms_pairs(const ZpModelPeak *peak)
         most = MAX(most, peak->forms[f].bytes_per_pair);
     return most;
 }
+
+/* base + each tokens + pair tokens^2, held inside of what sums of layers can add up. */
+static gint64
+fixed(gint64 base, gint64 each, gint64 pair, gint64 tokens)
+{
+    const __int128 far = G_MAXINT64 >> 20;
+    __int128 pairs = (__int128)tokens * tokens;
+    __int128 sum = base + (__int128)each * tokens + CLAMP(pair * pairs, -far, far);
+    return (gint64)CLAMP(sum, -far, far);
+}
+
+void
+zp_forms_fix_bytes(ZpModelBytes *bytes, gint64 tokens)
+{
+    *bytes = (ZpModelBytes){
+        .constant_bytes = fixed(bytes->constant_bytes, bytes->bytes_per_position,
+                                bytes->bytes_per_position_pair, tokens),
+        .bytes_per_sequence =
+            fixed(bytes->bytes_per_sequence, bytes->bytes_per_token, bytes->bytes_per_pair, tokens),
+    };
+}
+
+static void
+fix_peak(ZpModelPeak *peak, gint64 tokens)
+{
+    for (gint32 f = 0; f < peak->n_forms; f++)
+        zp_forms_fix_bytes(&peak->forms[f], tokens);
+}
+
+void
+zp_forms_fix(ZpModelActivation *activation, gint64 tokens)
+{
+    for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(activation, set)) != NULL;)
+        for (int p = 0; p < ZP_MODEL_POLICIES; p++) {
+            zp_forms_fix_bytes(&set[p].kept, tokens);
+            zp_forms_fix_bytes(&set[p].recomputed, tokens);
+            fix_peak(&set[p].forward, tokens);
+            fix_peak(&set[p].recompute, tokens);
+            fix_peak(&set[p].backward, tokens);
+        }
+    zp_forms_fix_bytes(&activation->handed, tokens);
+}

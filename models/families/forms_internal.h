@@ -15,3 +15,6 @@ void zp_forms_scale_peak(ZpModelPeak *peak, double factor);
 void zp_forms_cut(ZpModelActivation *activation, gint64 ways, gint64 times);
 /* The largest coefficient of pairs among the forms. */
 gint64 zp_forms_pairs(const ZpModelPeak *peak);
+/* All forms at a sequence of `tokens`, whatever the job's is: what is left grows with sequences. */
+void zp_forms_fix(ZpModelActivation *activation, gint64 tokens);
+void zp_forms_fix_bytes(ZpModelBytes *bytes, gint64 tokens);

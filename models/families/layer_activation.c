@@ -2,6 +2,7 @@
 
 #include "models/families/adapters.h"
 #include "models/families/forms_internal.h"
+#include "models/families/lengths_internal.h"
 #include "models/families/outer_internal.h"
 #include "models/job/job.h"
 
@@ -37,7 +38,10 @@ static gint32
 add(Builder *builder, ZpModelActivation *activation, gint32 layer)
 {
     const ZpArchitectureTraits *traits = builder->traits;
+    gint64 fixed = zp_lengths_fixed(traits, builder->model, layer);
     zp_forms_cut(activation, traits->context_parallel, traits->widened);
+    if (fixed > 0)
+        zp_forms_fix(activation, fixed);
     gint64 copies = builder->copied ? COPY_BYTES * builder->copied[layer] : 0;
     for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(activation, set)) != NULL;)
         for (int p = 0; p < ZP_MODEL_POLICIES; p++)
@@ -127,12 +131,14 @@ unbalance(Builder *builder, const ZpActivationBlock *block, ZpModelActivation *a
     }
 }
 
-/* A second attention of a block that has one: its input is no checkpoint. */
+/* A second attention of a block that has one: its input is no checkpoint, but what the first hands
+ * on. */
 static void
 repeat_inside(ZpModelPolicyBytes *set)
 {
-    ZpModelBytes all = set[ZP_CHECKPOINTING_NONE].kept;
     ZpModelBytes input = set[ZP_CHECKPOINTING_FULL].kept;
+    zp_forms_add(&set[ZP_CHECKPOINTING_NONE].kept, &input, -1);
+    ZpModelBytes all = set[ZP_CHECKPOINTING_NONE].kept;
     for (int p = ZP_CHECKPOINTING_SELECTIVE; p <= ZP_CHECKPOINTING_FULL; p++) {
         ZpModelPolicyBytes *policy = &set[p];
         if (policy->recomputed.bytes_per_token == 0)
@@ -156,6 +162,11 @@ activation_of(Builder *builder, const ZpActivationBlock *block, const ZpActivati
     ZpClosedLayer known = zp_block_closed(block, part, &own);
     ZpModelBytes difference = {.bytes_per_token = zp_closed_bytes_per_token(traits, &own) -
                                                   zp_closed_bytes_per_token(traits, &known)};
+    if (part == ZP_PART_CROSS && !crossed && traits->source_tokens > 0) {
+        gint64 keys = traits->number_bytes * (own.key + own.value);
+        difference.bytes_per_token -= keys;
+        difference.bytes_per_sequence += keys * traits->source_tokens;
+    }
     *exact = *exact && difference.bytes_per_token == 0 && (part != ZP_PART_CROSS || crossed);
     for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(&activation, set)) != NULL;) {
         if (traits->selective == ZP_SELECTIVE_ATTENTION_CORE)
@@ -189,7 +200,8 @@ state_script(Builder *builder, Known *known, const ZpActivationParts *parts,
     for (int p = 0; p < ZP_MODEL_POLICIES; p++)
         for (int alone = 0; alone <= 1; alone++)
             if (p != ZP_CHECKPOINTING_SELECTIVE || !core)
-                own.of[p][alone] = zp_model_script_ref(scripts->of[p][alone]);
+                own.of[p][alone] = zp_lengths_script(
+                    scripts->of[p][alone], zp_lengths_fixed(traits, builder->model, layers->first));
     g_array_append_val(builder->model->scripts, own);
     known->script = (gint32)builder->model->scripts->len;
     for (gint32 l = 0; l < layers->n_layers; l++)
@@ -221,9 +233,8 @@ build_block(Builder *builder, Known *known)
     /* A copy: what is measured moves as more comes. */
     ZpActivationParts parts = {0};
     ZpModelScripts scripts = {0};
-    if (described)
-        adapt_block(builder, layers, &block);
     if (described) {
+        adapt_block(builder, layers, &block);
         const Measured *measured = measure(builder, &block);
         parts = measured->parts;
         scripts = measured->scripts;
@@ -310,15 +321,6 @@ attach_block(Builder *builder, gint32 first)
     return end;
 }
 
-static gboolean
-blocks_follow(const ZpModel *model, gint32 index)
-{
-    for (guint l = (guint)index + 1; l < model->layers->len; l++)
-        if (zp_model_layer(model, (gint32)l)->block != ZP_MODEL_NONE)
-            return TRUE;
-    return FALSE;
-}
-
 static void
 attach_outer(Builder *builder, gint32 index)
 {
@@ -328,10 +330,11 @@ attach_outer(Builder *builder, gint32 index)
     ZpModelActivation activation;
     switch (layer->kind) {
     case ZP_LAYER_EMBEDDING:
-        activation = zp_outer_embedding(traits, &facts);
+        activation =
+            zp_outer_embedding(traits, &facts, zp_lengths_in_encoder(builder->model, index));
         break;
     case ZP_LAYER_NORM:
-        activation = zp_outer_norm(traits, &facts, blocks_follow(builder->model, index));
+        activation = zp_outer_norm(traits, &facts, zp_lengths_blocks_follow(builder->model, index));
         break;
     case ZP_LAYER_HEAD:
         if (!zp_outer_head(traits, &facts, builder->model, &activation))
@@ -347,30 +350,6 @@ attach_outer(Builder *builder, gint32 index)
     layer->activation = add(builder, &activation, index);
 }
 
-/* Parameters of modules that own a matrix, tables left out. */
-static gint64 *
-count_copies(const ZpModel *model, const GArray *facts)
-{
-    gint64 *copied = g_new0(gint64, model->layers->len);
-    for (guint i = 0; i < model->parameters->len; i++) {
-        const ZpModelParameter *parameter = zp_model_parameter(model, (gint32)i);
-        if (parameter->layer == ZP_MODEL_NONE)
-            continue;
-        const ZpModelModule *owner = zp_model_module(model, parameter->module);
-        gboolean multiplied = FALSE;
-        for (gint32 p = 0; p < owner->n_parameters; p++)
-            multiplied |= zp_model_parameter(model, owner->first_parameter + p)->n_dims > 1;
-        if (multiplied)
-            copied[parameter->layer] += parameter->elements;
-    }
-    for (guint l = 0; l < model->layers->len; l++) {
-        copied[l] -= g_array_index(facts, ZpTreeLayer, l).table_elements;
-        if (zp_model_layer(model, (gint32)l)->kind == ZP_LAYER_EMBEDDING)
-            copied[l] = 0;
-    }
-    return copied;
-}
-
 static void
 clear_measured(gpointer data)
 {
@@ -383,7 +362,7 @@ zp_architecture_attach_activations(ZpModel *model, const GArray *facts,
 {
     /* Of frozen weights no cache holds any: products keep them, as the blocks say. */
     gboolean copies = traits->regime == ZP_REGIME_AMP && traits->lora_rank == 0;
-    g_autofree gint64 *copied = copies ? count_copies(model, facts) : NULL;
+    g_autofree gint64 *copied = copies ? zp_block_copies(model, facts) : NULL;
     g_autoptr(GArray) blocks = g_array_new(FALSE, FALSE, sizeof(Known));
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Measured));
     g_array_set_clear_func(parts, clear_measured);

@@ -35,21 +35,25 @@ add_biases(ZpModelActivation *activation, const ZpArchitectureTraits *traits)
 /* Pixels in fp32 are there all the time, and what the projection of patches reads of them; blocks
  * that are checkpointed keep the mask they are given, a byte a pair. */
 static void
-add_inputs(ZpModelActivation *activation, const ZpArchitectureTraits *traits)
+add_inputs(ZpModelActivation *activation, const ZpArchitectureTraits *traits, gint64 convolved)
 {
     gboolean apart = traits->number_bytes < FLOAT_BYTES;
     gint64 pixels = traits->pixels * (FLOAT_BYTES + (apart ? traits->number_bytes : 0));
+    /* Whisper: two positions a token go into the second convolution, and through GELU before. */
+    enum { TIMES_CONVOLVED = 5 };
+    ZpModelBytes inputs = {.bytes_per_sequence = pixels,
+                           .bytes_per_token = TIMES_CONVOLVED * traits->number_bytes * convolved};
     gboolean padded = traits->mask == ZP_MASK_SEQUENCE;
     gboolean shared = traits->mask == ZP_MASK_SHARED || (traits->windowed && !padded);
     for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(activation, set)) != NULL;)
         for (int p = 0; p < ZP_MODEL_POLICIES; p++)
-            set[p].kept.bytes_per_sequence += pixels;
+            zp_forms_add(&set[p].kept, &inputs, 1);
     activation->handed.bytes_per_pair += padded;
     activation->handed.bytes_per_position_pair += shared;
 }
 
 ZpModelActivation
-zp_outer_embedding(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts)
+zp_outer_embedding(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts, gboolean encoder)
 {
     gint64 width = facts->residual_width, stream = traits->residual_bytes * width;
     gint64 ways = zp_architecture_stream_ways(traits);
@@ -71,8 +75,9 @@ zp_outer_embedding(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts)
     ZpModelActivation activation = same_always(&policy);
     if (traits->t5_interface)
         add_biases(&activation, traits);
-    if (traits->pixels > 0 || traits->mask != ZP_MASK_NONE || traits->windowed)
-        add_inputs(&activation, traits);
+    gboolean listens = encoder && traits->source_tokens > 0;
+    if (listens || traits->own_tokens > 0 || traits->mask != ZP_MASK_NONE || traits->windowed)
+        add_inputs(&activation, traits, listens ? width : 0);
     return activation;
 }
 

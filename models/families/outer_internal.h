@@ -16,7 +16,9 @@
 #include "models/families/traits_internal.h"
 #include "models/families/trees/tree.h"
 
-ZpModelActivation zp_outer_embedding(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts);
+/* `encoder`: of a stack whose output goes to another one's cross-attention. */
+ZpModelActivation zp_outer_embedding(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts,
+                                     gboolean encoder);
 /* `encoder`: blocks follow, whose cross-attention keeps what it makes. */
 ZpModelActivation zp_outer_norm(const ZpArchitectureTraits *traits, const ZpTreeLayer *facts,
                                 gboolean encoder);

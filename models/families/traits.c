@@ -152,6 +152,15 @@ set_layout(ZpArchitectureTraits *traits, const ZpSymbols *symbols)
     traits->bare_products = holds(symbols, "bare_products");
 }
 
+/* A length of sequences; one that no model has is none. */
+static gint64
+tokens_of(const ZpSymbols *symbols, const char *name)
+{
+    enum { MOST_TOKENS = 1 << 24 };
+    gint64 tokens = zp_symbols_get(symbols, name);
+    return tokens <= MOST_TOKENS ? MAX(tokens, 0) : 0;
+}
+
 ZpArchitectureTraits
 zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *options)
 {
@@ -168,6 +177,8 @@ zp_architecture_traits(const ZpSymbols *symbols, const ZpArchitectureOptions *op
         .attention = t5 ? t5_attention_of(symbols, options->attention)
                         : attention_of(symbols, options->attention),
         .heads = zp_symbols_get(symbols, "heads"),
+        .own_tokens = tokens_of(symbols, "own_tokens"),
+        .source_tokens = tokens_of(symbols, "source_tokens"),
         .pixels = zp_symbols_get(symbols, "pixels"),
         .lora_rank = options->lora_rank,
         .lora_dropout = options->lora_dropout,

@@ -31,6 +31,8 @@ typedef struct {
     gboolean router_fp32, shares_fp32, gated_shared;   /* of ZP_EXPERTS_GROUPED_MM */
     gboolean positions, token_types, scaled_embedding; /* added to or multiplied with a lookup */
     gint64 vocabulary, heads;
+    /* Sequences of a length that the configuration states: of all layers, of an encoder's. */
+    gint64 own_tokens, source_tokens;
     gint64 pixels;    /* of the image behind a sequence */
     gint64 lora_rank; /* 0: no adapters */
     gboolean lora_dropout;

@@ -23,6 +23,19 @@ zp_model_script_ref(ZpModelScript *script)
     return script ? g_atomic_rc_box_acquire(script) : NULL;
 }
 
+ZpModelScript *
+zp_model_script_copy(const ZpModelScript *script)
+{
+    ZpModelScript *copy = zp_model_script_new();
+    GArray *events = copy->events, *parameters = copy->parameters;
+    *copy = *script;
+    copy->events = events;
+    copy->parameters = parameters;
+    g_array_append_vals(events, script->events->data, script->events->len);
+    g_array_append_vals(parameters, script->parameters->data, script->parameters->len);
+    return copy;
+}
+
 void
 zp_model_script_unref(ZpModelScript *script)
 {

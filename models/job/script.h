@@ -64,6 +64,7 @@ typedef struct {
 /* Counted references, safe from several threads. */
 ZpModelScript *zp_model_script_new(void);
 ZpModelScript *zp_model_script_ref(ZpModelScript *script);
+ZpModelScript *zp_model_script_copy(const ZpModelScript *script);
 void zp_model_script_unref(ZpModelScript *script);
 
 static inline const ZpModelScriptEvent *

@@ -116,12 +116,20 @@ test_other_activations(void)
                     4 * h + 8 * h + 10 * 4 * h + 4L * 16 + 8);
     g_autoptr(ZpModel) own = hf_fixture_load("gpt-j-6b", ZP_ATTENTION_DEFAULT);
     g_assert_cmpint(hf_fixture_kept(own, 1, 2).bytes_per_pair, >, 0);
-    /* Whisper's cross-attention keeps what its self-attention does. */
+    /* Whisper's cross-attention keeps what its self-attention does, but for the block's input, and
+     * keys and values of the encoder's 1500 positions. */
+    const gint64 stream = 2L * 384;
     g_autoptr(ZpModel) whisper = hf_fixture_load("whisper-tiny", ZP_ATTENTION_FLASH);
     gint32 last = (gint32)whisper->layers->len - 2 - 3;
     g_assert_cmpstr(zp_model_layer(whisper, last + 1)->name, ==, "block.7.cross_attention");
-    g_assert_cmpint(hf_fixture_kept(whisper, last, 1).bytes_per_token, ==,
+    g_assert_cmpint(hf_fixture_kept(whisper, last, 1).bytes_per_token - 3 * stream, ==,
                     hf_fixture_kept(whisper, last + 1, 1).bytes_per_token);
+    const ZpModelActivation *crossed =
+        zp_model_activation(whisper, zp_model_layer(whisper, last + 1)->activation);
+    g_assert_cmpint(crossed->policies[ZP_CHECKPOINTING_NONE].kept.bytes_per_sequence, ==,
+                    2 * stream * 1500);
+    /* The encoder's own blocks have that length, whatever the job's sequences have. */
+    g_assert_cmpint(hf_fixture_kept(whisper, 1, 2).bytes_per_token, ==, 0);
 }
 
 #define GPT2_SMALL                                                               \
