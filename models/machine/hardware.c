@@ -83,6 +83,13 @@ zp_hardware_sustained_flops(const ZpHardware *hardware, const ZpGpu *gpu)
     return peak * chip->efficiency * throttled;
 }
 
+const ZpChip *
+zp_hardware_chips(const ZpHardware *hardware, gsize *n)
+{
+    *n = hardware->chips->len;
+    return (const ZpChip *)(gpointer)hardware->chips->data;
+}
+
 const ZpGpu *
 zp_hardware_gpus(const ZpHardware *hardware, gsize *n)
 {

@@ -71,6 +71,7 @@ const ZpGpu *zp_hardware_gpu(const ZpHardware *hardware, const char *name);
 const ZpNode *zp_hardware_node(const ZpHardware *hardware, const char *name);
 /* NULL if unknown. */
 const ZpChip *zp_hardware_chip(const ZpHardware *hardware, const char *name);
+const ZpChip *zp_hardware_chips(const ZpHardware *hardware, gsize *n);
 const ZpGpu *zp_hardware_gpus(const ZpHardware *hardware, gsize *n);
 const ZpNode *zp_hardware_nodes(const ZpHardware *hardware, gsize *n);
 /* FLOP/s of a large 16-bit matrix product that the board sustains: measured, or (rule G)

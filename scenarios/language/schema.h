@@ -180,6 +180,7 @@ typedef enum {
     ZP_KEY_FS_WRAP_TRAINABLE,
     ZP_KEY_FS_SHARD_EVEN,
 
+    ZP_KEY_FILE,
     ZP_KEY_GPU,
     ZP_KEY_MEMORY,
     ZP_KEY_FLOPS,

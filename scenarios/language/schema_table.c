@@ -279,6 +279,12 @@ static const ZpSchemaKey keys[ZP_N_KEYS] = {
     ROWS_DEEPSPEED,
     ROWS_FSDP,
 
+    ROW(FILE, "device", "file", TEXT, BY("none"),
+        MEANS(
+            "An own GPU, node and fabric in one INI file (scenarios/machines/h100-capped.ini shows "
+            "its keys), relative to the scenario file (with --set: to the working folder); "
+            "device.gpu and node.name then default to those it names",
+            "none")),
     ROW(GPU, "device", "gpu", TEXT, BY("A100-SXM-80"),
         MEANS("GPU by name; `zeropeak list gpus` shows them", "H100-SXM-80")),
     ROW(MEMORY, "device", "memory", BYTES(1), WORD("unlimited", 0), AUTO("the GPU's memory"),

@@ -115,6 +115,7 @@ zp_scenario_derive(ZpScenarioResolve *resolve)
     zp_scenario_resolve_put(resolve, ZP_KEY_PREFETCH_FORWARD, prefetch, NULL);
     zp_scenario_resolve_put(resolve, ZP_KEY_PREFETCH_BACKWARD, prefetch, NULL);
     derive_frameworks(resolve);
+    zp_scenario_read_machine(resolve);
     zp_scenario_derive_hardware(resolve);
     zp_scenario_derive_prices(resolve);
 }

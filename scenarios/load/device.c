@@ -18,8 +18,11 @@ hardware(const ZpScenarioResolve *resolve)
 static void
 find_gpu(ZpScenarioResolve *resolve)
 {
+    const ZpGpu *own = &resolve->state->machine.gpu;
+    if (own->name != NULL)
+        zp_scenario_resolve_put_text(resolve, ZP_KEY_GPU, own->name, own->name);
     const char *name = zp_scenario_key_text(resolve, ZP_KEY_GPU);
-    resolve->gpu = zp_hardware_gpu(hardware(resolve), name);
+    resolve->gpu = g_strcmp0(name, own->name) == 0 ? own : zp_hardware_gpu(hardware(resolve), name);
     if (resolve->gpu != NULL)
         return;
     gsize n = 0;
@@ -38,8 +41,14 @@ usual_node(const ZpScenarioResolve *resolve)
 {
     gsize n = 0;
     const ZpNode *nodes = zp_hardware_nodes(hardware(resolve), &n);
-    for (gsize i = 0; resolve->gpu != NULL && i < n; i++) {
-        if (nodes[i].gpu != NULL && g_ascii_strcasecmp(nodes[i].gpu, resolve->gpu->name) == 0)
+    const ZpScenarioMachine *own = &resolve->state->machine;
+    if (own->node.name != NULL)
+        return &own->node;
+    const char *gpu = resolve->gpu == &own->gpu ? own->like
+                      : resolve->gpu != NULL    ? resolve->gpu->name
+                                                : NULL;
+    for (gsize i = 0; gpu != NULL && i < n; i++) {
+        if (nodes[i].gpu != NULL && g_ascii_strcasecmp(nodes[i].gpu, gpu) == 0)
             return &nodes[i];
     }
     return NULL;
@@ -52,13 +61,15 @@ find_node(ZpScenarioResolve *resolve)
         resolve->node = usual_node(resolve);
         zp_scenario_resolve_put_text(resolve, ZP_KEY_NODE,
                                      resolve->node ? resolve->node->name : "none",
-                                     resolve->node ? resolve->gpu->name : NULL);
+                                     resolve->node && resolve->gpu ? resolve->gpu->name : NULL);
         return;
     }
     const char *name = zp_scenario_key_text(resolve, ZP_KEY_NODE);
     if (g_strcmp0(name, "none") == 0)
         return;
-    resolve->node = zp_hardware_node(hardware(resolve), name);
+    const ZpNode *own = &resolve->state->machine.node;
+    resolve->node =
+        g_strcmp0(name, own->name) == 0 ? own : zp_hardware_node(hardware(resolve), name);
     if (resolve->node != NULL)
         return;
     gsize n = 0;

@@ -51,11 +51,19 @@ put(ZpScenarioResolve *resolve, ZpSchemaId id, const ZpSchemaValue *value, const
 {
     ZpScenarioEffective *effective = &resolve->state->effective[id];
     effective->present = TRUE;
-    if (resolve->state->settings->keys[id].given)
+    if (resolve->state->settings->keys[id].given || resolve->own[id])
         return;
     effective->value = *value;
     effective->source = catalogue ? ZP_SCENARIO_CATALOGUE : ZP_SCENARIO_AUTO;
     effective->origin = catalogue;
+}
+
+void
+zp_scenario_resolve_put_own(ZpScenarioResolve *resolve, ZpSchemaId id, const ZpSchemaValue *value,
+                            const char *file)
+{
+    put(resolve, id, value, file);
+    resolve->own[id] = TRUE;
 }
 
 void
@@ -78,13 +86,14 @@ zp_scenario_resolve_stated(const ZpScenarioResolve *resolve, ZpSchemaId id)
 {
     const ZpSchemaKey *key = zp_schema_key(id);
     ZpSchemaValue fallback = {0};
+    gboolean whole = key->kind == ZP_SCHEMA_TIME;
     double nominal = resolve->nominal[id];
     if (nominal <= 0.0 && zp_schema_default(key, &fallback))
-        nominal = fallback.real;
-    double stated = resolve->state->effective[id].value.real;
-    return zp_scenario_resolve_given(resolve, id) && nominal > 0.0 && stated > 0.0
-               ? stated / nominal
-               : 1.0;
+        nominal = whole ? (double)fallback.integer : fallback.real;
+    const ZpSchemaValue *value = &resolve->state->effective[id].value;
+    double stated = whole ? (double)value->integer : value->real;
+    gboolean says = zp_scenario_resolve_given(resolve, id) || resolve->own[id];
+    return says && nominal > 0.0 && stated > 0.0 ? stated / nominal : 1.0;
 }
 
 void

@@ -65,6 +65,8 @@ set_calibration(ZpScenarioResolve *resolve)
     if (resolve->gpu != NULL) {
         device->name = g_intern_string(resolve->gpu->name);
         device->own_link_bytes_per_s = resolve->gpu->link_bytes_per_s;
+        if (resolve->gpu == &resolve->state->machine.gpu) /* constants are of the one it is like */
+            device->own_link_bytes_per_s /= resolve->state->machine.link_ratio;
     }
     if (resolve->node != NULL)
         resolve->scenario->job.network.node = g_intern_string(resolve->node->name);
@@ -136,14 +138,20 @@ set_collectives(ZpScenarioResolve *resolve)
         return;
     }
     ZpAlgorithm algorithm = network->algorithm;
+    const ZpScenarioMachine *own = &resolve->state->machine;
+    const char *gpu =
+        resolve->gpu == &own->gpu && own->like != NULL ? own->like : resolve->gpu->name;
     zp_cost_network_defaults(network, network->link_bytes_per_s, network->network_bytes_per_s,
-                             generation_of(resolve->gpu->name));
-    zp_cost_network_fabric(network, resolve->node != NULL ? resolve->node->name : NULL);
+                             generation_of(gpu));
+    const char *node = resolve->node != NULL ? resolve->node->name : NULL;
+    zp_cost_network_fabric(network, own->fabric != NULL ? own->fabric : node);
     network->algorithm = algorithm;
     apply_stated_links(resolve, network);
+    if (resolve->gpu == &own->gpu)
+        network->measured_link_rate *= own->link_ratio;
     if (how != ZP_COLLECTIVES_MEASURED)
         return;
-    resolve->state->tables = zp_cost_tables_new(resolve->gpu->name, NULL);
+    resolve->state->tables = zp_cost_tables_new(gpu, NULL);
     network->measured = resolve->state->tables;
 }
 

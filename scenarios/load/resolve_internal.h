@@ -27,6 +27,7 @@ typedef struct {
     ZpScenarioRoute route;
     double nominal[ZP_N_KEYS]; /* of reals with a rule: what the rule says, also where a value was
                                 * given; 0: no rule said anything */
+    gboolean own[ZP_N_KEYS];   /* stated by device.file */
 } ZpScenarioResolve;
 
 /* keys.c: one key.  "PLACE: [section] key: what": the place is where the key was given, else the
@@ -56,6 +57,9 @@ void zp_scenario_resolve_put(ZpScenarioResolve *resolve, ZpSchemaId id, gint64 i
                              const char *catalogue);
 void zp_scenario_resolve_put_real(ZpScenarioResolve *resolve, ZpSchemaId id, double real,
                                   const char *catalogue);
+/* Puts a value that device.file, whose name is `file`, states: as good as given, which wins. */
+void zp_scenario_resolve_put_own(ZpScenarioResolve *resolve, ZpSchemaId id,
+                                 const ZpSchemaValue *value, const char *file);
 /* The text is borrowed. */
 void zp_scenario_resolve_put_text(ZpScenarioResolve *resolve, ZpSchemaId id, const char *text,
                                   const char *catalogue);
@@ -78,6 +82,8 @@ zp_scenario_key_text(const ZpScenarioResolve *resolve, ZpSchemaId id)
 
 /* derive.c: the rules behind "auto". */
 void zp_scenario_derive(ZpScenarioResolve *resolve);
+/* machine.c: the file of device.file, where there is one. */
+void zp_scenario_read_machine(ZpScenarioResolve *resolve);
 /* device.c: what the catalogue knows of GPU and node. */
 void zp_scenario_derive_hardware(ZpScenarioResolve *resolve);
 /* route.c: which way the model is described, and its dimensions. */

@@ -34,10 +34,20 @@ typedef struct {
     ZpModel *last_stage; /* of a pipeline; or NULL */
 } ZpScenarioModel;
 
+/* What device.file adds to the catalogue. */
+typedef struct {
+    ZpGpu gpu;          /* without a name: none */
+    ZpNode node;        /* likewise */
+    const char *like;   /* GPU of the catalogue that its own is like; or NULL */
+    double link_ratio;  /* links of the one over the other's */
+    const char *fabric; /* node of the catalogue whose network it has; or NULL */
+} ZpScenarioMachine;
+
 struct _ZpScenarioState {
     ZpSettings *settings;
     ZpScenarioEffective effective[ZP_N_KEYS];
     ZpScenarioHardware *hardware;
+    ZpScenarioMachine machine;
     ZpScenarioModel *model;
     ZpDeepspeed deepspeed; /* what job.deepspeed points to */
     ZpFsdp fsdp;
