@@ -94,3 +94,5 @@ ZpValidateFigures zp_validate_memory_figures(const ZpValidation *validation, con
 /* For people: one line a row; figures by subset, GPU and family beside the null model's. */
 char *zp_validate_table(const ZpValidation *validation);
 char *zp_validate_summary(const ZpValidation *validation);
+/* A table in Markdown: groups of two rows and more by source, GPU and figure, worst first. */
+char *zp_validate_worst(const ZpValidation *validation);

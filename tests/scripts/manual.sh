@@ -29,3 +29,6 @@ complete_words() {
 complete_words zeropeak sw | grep -x sweep >/dev/null
 complete_words zeropeak run --js | grep -x -- --json >/dev/null
 complete_words zeropeak explain zero.pre | grep -x zero.prefetch >/dev/null
+# How far to trust it is what validate says today.
+awk '/^<!-- zeropeak validate --worst -->$/ {inside = 1; next} /^<!-- end -->$/ {inside = 0} inside' "$2/README.md" |
+    diff - <("$program" validate --worst) || { echo "README.md: the table of runs is not current"; exit 1; }

@@ -19,6 +19,8 @@ static const ZpCommandOption validate_options[] = {
      "Print rows and summary as JSON (schema zeropeak-validation/1)"},
     {"bands", 0, G_OPTION_ARG_NONE, OPTION(bands), NULL,
      "Print the band file: how far step times and memory can be wrong, by what they rest on"},
+    {"worst", 0, G_OPTION_ARG_NONE, OPTION(worst), NULL,
+     "Print groups of runs, worst first, as a table in Markdown"},
     {"summary", 0, G_OPTION_ARG_NONE, OPTION(summary), NULL, "Print the summary without the rows"},
     {0},
 };
@@ -53,6 +55,11 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     g_autoptr(ZpValidation) validation = zp_validate_run(csv, own, options->subset, error);
     if (validation == NULL)
         return ZP_EXIT_INPUT;
+    if (options->worst) {
+        g_autofree char *worst = zp_validate_worst(validation);
+        fputs(worst, stdout);
+        return ZP_EXIT_OK;
+    }
     if (options->bands) {
         g_autofree char *bands = zp_validate_bands(validation);
         fputs(bands, stdout);

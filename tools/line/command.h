@@ -34,7 +34,7 @@ typedef struct {
     char **runs;
     char *vendor;
     char *require_fit; /* NULL: not given; "tight", or "sure" */
-    gboolean json, csv, trace, tape, dump, script, summary, lifecycle, bands;
+    gboolean json, csv, trace, tape, dump, script, summary, lifecycle, bands, worst;
     gboolean no_database, why, no_color;
     int jobs, top;
 } ZpCommandOptions;

@@ -15,6 +15,13 @@ done
 "$program" --generate-imports >tools/docs/imports.md
 "$build/tests/check_cases" --markdown scenarios/cases >cases.new && mv cases.new tools/docs/cases.md
 
+# The table between its marks.
+"$program" validate --worst >worst.new
+awk '/^<!-- zeropeak validate --worst -->$/ {print; while ((getline line < "worst.new") > 0) print line; skip = 1}
+     /^<!-- end -->$/ {skip = 0} !skip || /^<!-- end -->$/ {if (!/--worst -->$/) print}' README.md >readme.new
+mv readme.new README.md
+rm worst.new
+
 # A shown line becomes the printed line that reads the same but for its figures.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -49,4 +56,4 @@ while IFS= read -r line; do
     printf '%s\n' "$line"
 done <tools/docs/questions.md >"$work/questions.md"
 cp "$work/questions.md" tools/docs/questions.md
-git -C "$source" diff --stat -- scenarios tools/docs tests/reference
+git -C "$source" diff --stat -- README.md scenarios tools/docs tests/reference
