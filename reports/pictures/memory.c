@@ -73,6 +73,24 @@ place_peak(ZpPlotRun *run, const GArray *states)
     }
 }
 
+/* The verdict, and how far memory and time can be wrong. */
+static char *
+bands(const ZpPlotRun *run)
+{
+    GString *text = g_string_new("time (ms)   -   ");
+    if (run->verdict != NULL)
+        g_string_append_printf(text, "%s; ", run->verdict);
+    g_string_append(text, "with 90 % it needs ");
+    zp_format_gib(text, run->needed_low_bytes);
+    g_string_append(text, " to ");
+    zp_format_gib(text, run->needed_high_bytes);
+    g_string_append(text, " GiB and a step takes ");
+    zp_format_time(text, run->step_low_ps);
+    g_string_append(text, " to ");
+    zp_format_time(text, run->step_high_ps);
+    return g_string_free(text, FALSE);
+}
+
 gboolean
 zp_plot_memory(ZpStore *store, const ZpPlotRequest *request, GString *script, GError **error)
 {
@@ -89,7 +107,9 @@ zp_plot_memory(ZpStore *store, const ZpPlotRequest *request, GString *script, GE
     const ZpPlotState *last = &g_array_index(states, ZpPlotState, states->len - 1);
     ZpTime end = MAX(last->time, run.step_ps);
     g_autofree char *label = peak_label(&run);
+    g_autofree char *below = bands(&run);
     zp_plot_title(script, request->title, run.name, "memory of a rank by tensor class");
+    zp_plot_set_text(script, "zp_below", below);
     zp_plot_set_number(script, "zp_end", (double)MAX(end, 1) / ZP_PLOT_MS);
     zp_plot_capacity(script, run.capacity_bytes, run.peak_bytes);
     zp_plot_set_number(script, "zp_peak_x", (double)run.peak_ps / ZP_PLOT_MS);

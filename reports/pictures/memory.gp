@@ -1,5 +1,5 @@
 # Memory of a rank over time, stacked by tensor class.
-set xlabel 'time (ms)'
+set xlabel zp_below
 set ylabel 'allocated memory (GiB)'
 set xrange [0:zp_end]
 set yrange [0:zp_top]

@@ -53,6 +53,8 @@ int zp_plot_kind_of(const char *name);
 typedef struct {
     char *name;
     gint64 step_ps, peak_bytes, peak_ps, capacity_bytes;
+    gint64 step_low_ps, step_high_ps, needed_low_bytes, needed_high_bytes; /* bands, with 90 % */
+    char *verdict;                                                         /* NULL: unlimited */
     char *peak_unit, *peak_phase, *peak_event; /* unit and phase may be NULL */
 } ZpPlotRun;
 gboolean zp_plot_read_run(ZpStore *store, gint64 id, ZpPlotRun *run, GError **error);
@@ -61,10 +63,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ZpPlotRun, zp_plot_run_clear)
 
 /* Memory of a run's device over time: one entry where it changes, thinned out to what a picture
  * can show.  Of each stretch of time the lowest, the highest and the last state stay, so that
- * every peak is there.
- *
- * Frameworks change memory in the order of the host, which runs far ahead of the device: such a
- * change stands where the compute stream has done what was launched before it. */
+ * every peak is there (times: reports/store/recorder.h, zp_recorder_settle()). */
 typedef struct {
     ZpTime time;
     gint64 total_bytes;

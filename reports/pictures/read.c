@@ -9,14 +9,16 @@ column_text(ZpStatement *statement, int column)
 gboolean
 zp_plot_read_run(ZpStore *store, gint64 id, ZpPlotRun *run, GError **error)
 {
-    g_autoptr(ZpStatement) statement =
-        zp_store_prepare(store,
-                         "SELECT CASE WHEN (SELECT count(*) FROM run o WHERE o.name = r.name) > 1"
-                         " THEN r.name || ' #' || r.id ELSE r.name END, r.step_ps, r.peak_bytes, "
-                         "r.peak_ps, r.capacity_bytes, u.text, p.text,"
-                         " r.peak_event FROM run r LEFT JOIN name u ON u.id = r.peak_unit"
-                         " LEFT JOIN name p ON p.id = r.peak_phase WHERE r.id = ?1",
-                         error);
+    g_autoptr(ZpStatement) statement = zp_store_prepare(
+        store,
+        "SELECT CASE WHEN (SELECT count(*) FROM run o WHERE o.name = r.name) > 1"
+        " THEN r.name || ' #' || r.id ELSE r.name END, r.step_ps, r.peak_bytes, "
+        "r.peak_ps, r.capacity_bytes, u.text, p.text,"
+        " r.peak_event, r.step_low_ps, r.step_high_ps, r.needed_low_bytes, r.needed_high_bytes,"
+        " v.text FROM run r LEFT JOIN name v ON v.id = r.verdict"
+        " LEFT JOIN name u ON u.id = r.peak_unit"
+        " LEFT JOIN name p ON p.id = r.peak_phase WHERE r.id = ?1",
+        error);
     if (statement == NULL)
         return FALSE;
     sqlite3_bind_int64(statement, 1, id);
@@ -35,7 +37,12 @@ zp_plot_read_run(ZpStore *store, gint64 id, ZpPlotRun *run, GError **error)
                        .capacity_bytes = sqlite3_column_int64(statement, 4),
                        .peak_unit = column_text(statement, 5),
                        .peak_phase = column_text(statement, 6),
-                       .peak_event = column_text(statement, 7)};
+                       .peak_event = column_text(statement, 7),
+                       .step_low_ps = sqlite3_column_int64(statement, 8),
+                       .step_high_ps = sqlite3_column_int64(statement, 9),
+                       .needed_low_bytes = sqlite3_column_int64(statement, 10),
+                       .needed_high_bytes = sqlite3_column_int64(statement, 11),
+                       .verdict = column_text(statement, 12)};
     return TRUE;
 }
 
@@ -46,6 +53,7 @@ zp_plot_run_clear(ZpPlotRun *run)
     g_free(run->peak_unit);
     g_free(run->peak_phase);
     g_free(run->peak_event);
+    g_free(run->verdict);
     *run = (ZpPlotRun){0};
 }
 
