@@ -44,7 +44,7 @@ for source in tests/fuzz/fuzz_*.c; do
     target=$(basename "$source" .c)
     build build-fuzz --target "$target"
     mkdir -p "build-fuzz/found/$target"
-    "build-fuzz/tests/$target" -max_total_time="${ZP_FUZZ_SECONDS:-10}" -timeout=10 -rss_limit_mb=2048 \
+    "build-fuzz/tests/$target" -max_total_time="${ZP_FUZZ_SECONDS:-10}" -timeout=120 -rss_limit_mb=2048 \
         -artifact_prefix="build-fuzz/found/" "build-fuzz/found/$target" \
         "tests/fuzz/corpus/${target#fuzz_}" >"build-fuzz/$target.log" 2>&1 ||
         { tail -40 "build-fuzz/$target.log"; exit 1; }

@@ -20,7 +20,7 @@ while IFS= read -r line; do
     ./tools/*) test -x "$source/${line%% *}" || { echo "missing: $line"; exit 1; } ;;
     *)
         echo "\$ $line"
-        timeout 240 bash -c "$line" >out.txt 2>&1 || { cat out.txt; echo "failed: $line"; exit 1; }
+        timeout 3600 bash -c "$line" >out.txt 2>&1 || { cat out.txt; echo "failed: $line"; exit 1; }
         ran=$((ran + 1))
         ;;
     esac

@@ -11,7 +11,7 @@ failed=0
 expect() {
     local code=$1 pattern=$2
     shift 2
-    timeout 60 "$@" >out 2>err
+    timeout 1800 "$@" >out 2>err
     local got=$?
     if [ "$got" -ne "$code" ] || ! grep -qE -- "$pattern" out err; then
         echo "FAIL: $*"

@@ -206,21 +206,14 @@ test_flags(void)
     g_assert_cmpint(norms->n_elements - plain->n_elements, ==, 32L * 2L * 4096);
 }
 
-/* A sweep builds models by the thousand: the largest must be quick (the target is 2 ms; the bound
- * here only catches a wrong order of growth under sanitizers and load). */
+/* A sweep builds models by the thousand; bench_step tells how fast. */
 static void
-test_speed(void)
+test_largest(void)
 {
-    enum { N = 10 };
-    g_autoptr(ZpModel) warm = zp_catalog_build("Llama-3.1-405B", &flash, NULL);
-    gint64 start = g_get_monotonic_time();
-    for (int i = 0; i < N; i++) {
-        g_autoptr(ZpModel) model = zp_catalog_build("Llama-3.1-405B", &flash, NULL);
-        g_assert_cmpint(model->n_elements, ==, warm->n_elements);
-    }
-    gint64 each_us = (g_get_monotonic_time() - start) / N;
-    g_test_message("Llama-3.1-405B built in %" G_GINT64_FORMAT " us", each_us);
-    g_assert_cmpint(each_us, <, 100000);
+    g_autoptr(ZpModel) once = zp_catalog_build("Llama-3.1-405B", &flash, NULL);
+    g_autoptr(ZpModel) again = zp_catalog_build("Llama-3.1-405B", &flash, NULL);
+    g_assert_cmpint(once->n_elements, ==, 405853388800);
+    g_assert_cmpint(again->n_elements, ==, once->n_elements);
 }
 
 int
@@ -233,6 +226,6 @@ main(int argc, char **argv)
     g_test_add_func("/architecture/gpt", test_gpt);
     g_test_add_func("/architecture/refusals", test_refusals);
     g_test_add_func("/architecture/flags", test_flags);
-    g_test_add_func("/architecture/speed", test_speed);
+    g_test_add_func("/architecture/largest", test_largest);
     return g_test_run();
 }

@@ -181,12 +181,10 @@ static void
 check_bytes_refused(const char *text, gsize length, const char *say)
 {
     g_autoptr(GError) error = NULL;
-    gint64 start = g_get_monotonic_time();
     g_assert_null(zp_scenario_parse(text, (gssize)length, "t.ini", NULL, &error));
     g_assert_error(error, ZP_SCENARIO_ERROR, ZP_SCENARIO_ERROR_SYNTAX);
     if (strstr(error->message, say) == NULL)
         g_error("%s", error->message);
-    g_assert_cmpint(g_get_monotonic_time() - start, <, 10 * G_USEC_PER_SEC);
 }
 
 static void
@@ -202,12 +200,10 @@ test_bounds(void)
     g_autoptr(GString) many = g_string_new("[zero]\n");
     for (int i = 0; i <= ZP_SCENARIO_MAX_ENTRIES; i++)
         g_string_append_printf(many, "k%d = 1\n", i);
-    gint64 start = g_get_monotonic_time();
     g_autoptr(GError) error = NULL;
     g_assert_null(zp_scenario_parse(many->str, -1, "t.ini", NULL, &error));
     g_assert_true(g_str_has_prefix(error->message, "t.ini:100002: more than 100000 keys\n"));
     g_assert_true(g_str_has_suffix(error->message, "t.ini: and more"));
-    g_assert_cmpint(g_get_monotonic_time() - start, <, 10 * G_USEC_PER_SEC);
 }
 
 static void

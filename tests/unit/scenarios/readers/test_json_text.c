@@ -172,7 +172,6 @@ test_bounds(void)
     g_autofree char *deep = g_malloc(size + 2);
     memset(deep, '[', size);
     deep[size] = '\0';
-    gint64 start = g_get_monotonic_time();
     Parsed parsed = parse(deep, ZP_JSON_FORGIVING);
     g_assert_nonnull(strstr(message(&parsed, 0)->text, "deeper"));
     clear(&parsed);
@@ -191,7 +190,6 @@ test_bounds(void)
     g_assert_null(parsed.root);
     g_assert_nonnull(strstr(message(&parsed, 0)->text, "bytes"));
     clear(&parsed);
-    g_assert_cmpint(g_get_monotonic_time() - start, <, 5 * G_USEC_PER_SEC);
 }
 
 static void

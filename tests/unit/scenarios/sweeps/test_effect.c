@@ -78,14 +78,18 @@ is_asked(const ZpSchemaKey *key)
     return TRUE;
 }
 
-/* Legal values of a key: choices, formats, yes and no, else its example and its word. */
+#define MAX_VALUES 3
+
+/* Legal values of a key: choices, formats (some), yes and no, else its example and its word. */
 static GPtrArray *
 values_of(const ZpSchemaKey *key, const char *name)
 {
     GPtrArray *values = g_ptr_array_new_with_free_func(g_free);
-    for (const ZpSchemaChoice *c = key->choices; c != NULL && c->name != NULL; c++)
+    for (const ZpSchemaChoice *c = key->choices;
+         c != NULL && c->name != NULL && values->len < MAX_VALUES; c++)
         g_ptr_array_add(values, g_strdup(c->name));
-    for (int d = 0; key->kind == ZP_SCHEMA_DTYPE && d < ZP_N_DTYPES; d++)
+    for (int d = 0; key->kind == ZP_SCHEMA_DTYPE && d < ZP_N_DTYPES && values->len < MAX_VALUES;
+         d++)
         if ((key->dtypes & 1u << d) != 0)
             g_ptr_array_add(values, g_strdup(zp_dtype_name((ZpDtype)d)));
     if (key->kind == ZP_SCHEMA_BOOL) {

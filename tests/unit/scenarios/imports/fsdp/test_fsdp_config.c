@@ -351,7 +351,6 @@ test_bounds(void)
     g_assert_no_error(error);
     g_assert_cmpint(ftruncate(fd, 100 * 1024 * 1024), ==, 0);
     close(fd);
-    gint64 start = g_get_monotonic_time();
     g_autoptr(ZpImportReport) report = zp_import_check(path, &error);
     g_unlink(path);
     g_assert_no_error(error);
@@ -377,7 +376,6 @@ test_bounds(void)
         g_string_append_printf(text, "[t%d]\n", i);
     g_autoptr(ZpFsdpConfig) tables = parse(ZP_FSDP_TORCHTITAN, text->str, NULL);
     g_assert_cmpint(verdict(tables), ==, ZP_IMPORT_REFUSED);
-    g_assert_cmpint(g_get_monotonic_time() - start, <, 10 * G_USEC_PER_SEC);
 }
 
 int
