@@ -101,7 +101,7 @@ grouped(const Mixture *mixture)
     gint64 count = block->batch * block->tokens * block->chosen_experts;
     g_autoptr(ZpTensor) order = NULL;
     {
-        g_autoptr(ZpTensor) sorted = integers(program, "sort", 1, &count);
+        g_autoptr(ZpTensor) sorted G_GNUC_UNUSED = integers(program, "sort", 1, &count);
         (void)sorted; /* alive beside the order for a moment */
         order = integers(program, "sort", 1, &count);
     }
@@ -198,14 +198,14 @@ sorted_rows(const Mixture *mixture)
     gint64 h = block->hidden, f = block->ffn, k = block->chosen_experts;
     gint64 tokens = block->batch * block->tokens, count = tokens * k;
     g_autoptr(ZpTensor) flat = zp_reshape(trace, mixture->weights, 1, &count);
-    g_autoptr(ZpTensor) sorted = integers(program, "sort", 1, &count);
+    g_autoptr(ZpTensor) sorted G_GNUC_UNUSED = integers(program, "sort", 1, &count);
     g_autoptr(ZpTensor) order = integers(program, "sort", 1, &count);
     g_autoptr(ZpTensor) selected =
         zp_index(trace, mixture->rows, zp_take(integers(program, "floor_divide", 1, &count)), NULL);
     g_autoptr(ZpTensor) shares = zp_index(trace, flat, order, NULL);
-    g_autoptr(ZpTensor) keys = counts(program, count);
-    g_autoptr(ZpTensor) per_expert = counts(program, block->expert_count);
-    g_autoptr(ZpTensor) offsets = counts(program, block->expert_count);
+    g_autoptr(ZpTensor) keys G_GNUC_UNUSED = counts(program, count);
+    g_autoptr(ZpTensor) per_expert G_GNUC_UNUSED = counts(program, block->expert_count);
+    g_autoptr(ZpTensor) offsets G_GNUC_UNUSED = counts(program, block->expert_count);
     g_autoptr(ZpTensor) rows = grouped_linear(program, selected, block->expert_count, 2 * f);
     {
         zp_split(trace, rows, 1, f, halves);

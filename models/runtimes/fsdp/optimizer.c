@@ -35,7 +35,7 @@ allocate_states(ZpFsdpEmit *emit, ZpFsdpOptimizer *optimizer)
     /* Adafactor's only state is a variance. */
     const ZpClass *classes = both + (emit->plan->moments == 1 && emit->plan->square_root);
     const int moments = emit->plan->moments;
-    g_assert(moments <= (int)G_N_ELEMENTS(classes));
+    g_assert(moments <= (int)G_N_ELEMENTS(both));
     for (gint32 i = 0; i < optimizer->n_slots; i++) {
         ZpFsdpSlot *slot = &optimizer->slots[i];
         zp_fsdp_emit_tag(emit, slot->unit);
