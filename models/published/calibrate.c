@@ -141,12 +141,9 @@ tells_overlap(const Fit *fit)
 static gboolean
 of_another_gpu(const ZpValidateCsv *csv, guint record, const ZpHardware *hardware, const char *gpu)
 {
-    const char *name = zp_validate_csv_get(csv, record, "gpu");
-    const ZpGpu *found = zp_hardware_gpu(hardware, name);
-    if (found == NULL && g_str_has_suffix(name, "GB")) {
-        g_autofree char *bare = g_strndup(name, strlen(name) - 2);
-        found = zp_hardware_gpu(hardware, bare);
-    }
+    ZpGpu variant;
+    const ZpGpu *found =
+        zp_validate_record_gpu(&(ZpValidateRecord){csv, record}, hardware, &variant, NULL);
     return found != NULL && strcmp(found->name, gpu) != 0;
 }
 

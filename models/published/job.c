@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "models/families/adapters.h"
 #include "models/parallel/parallel.h"
 #include "models/prices/board.h"
 #include "models/prices/cost.h"
@@ -11,12 +12,12 @@
 /* Attention kernels of the first generation run at half the speed of the second (arXiv 2307.08691,
  * abstract: "around 2x speedup compared to FlashAttention"). */
 #define FIRST_GENERATION_SHARE 0.5
-/* Bytes of HBM per logit, forward and backward, of a fused cross-entropy: 7.7 ps at 2.8 TB/s, 10.1
- * ps (fp32) at 1.5 TB/s (linkedin/Liger-Kernel benchmark data). */
-#define FUSED_LOSS_BYTES 20.0
 /* Parameters a second of a node's cores under DeepSpeed's CPU Adam (step = F / 440 TFLOP/s + 2.0 s
  * for 8.03e9 parameters, Llama-8B with ZeRO-3 on H200 and B200; stas00/ml-engineering). */
 #define CPU_ADAM_ELEMENTS_PER_S 4e9
+
+/* Attention's projections of both shapes that rows are read as. */
+#define ADAPTED "*.self_attn.*_proj,c_attn"
 
 typedef ZpValidateRecord Row;
 
@@ -45,13 +46,11 @@ refuse(GError **error, const char *reason)
     return FALSE;
 }
 
-/* No fused kernel is published for V100; Megatron-DeepSpeed's runs of 2021 are from before the
- * first (FlashAttention, arXiv 2205.14135, May 2022). */
+/* No fused kernel is published for V100. */
 static gboolean
 is_eager(const Row *row)
 {
-    gboolean early = *text(row, "attn_impl") == '\0' && has(row, "source", "bigscience");
-    return has(row, "attn_impl", "eager") || has(row, "gpu", "v100") || early;
+    return has(row, "attn_impl", "eager") || has(row, "gpu", "v100");
 }
 
 static gboolean
@@ -99,25 +98,15 @@ generation_of(const char *gpu)
     return g_str_has_prefix(gpu, "B") || g_str_has_prefix(gpu, "GB") ? 10 : 8;
 }
 
-const ZpGpu *
-zp_validate_job_gpu(const ZpValidateRecord *row, const ZpHardware *hardware)
-{
-    const char *name = text(row, "gpu");
-    const ZpGpu *gpu = zp_hardware_gpu(hardware, name);
-    if (gpu != NULL || !g_str_has_suffix(name, "GB"))
-        return gpu;
-    g_autofree char *bare = g_strndup(name, strlen(name) - 2);
-    return zp_hardware_gpu(hardware, bare);
-}
-
 static gboolean
 fill_device(ZpValidateJob *self, const Row *row, const ZpHardware *hardware,
             const ZpCalibration *own, GError **error)
 {
-    const ZpGpu *gpu = zp_validate_job_gpu(row, hardware);
-    if (gpu == NULL)
-        return refuse(error, "the GPU is not in the catalogue");
-    gboolean mine = own != NULL && (*own->gpu == '\0' || strcmp(own->gpu, gpu->name) == 0);
+    ZpGpu variant;
+    const ZpGpu *board = zp_validate_record_gpu(row, hardware, &variant, error), *gpu = &variant;
+    if (board == NULL)
+        return FALSE;
+    gboolean mine = own != NULL && (*own->gpu == '\0' || strcmp(own->gpu, board->name) == 0);
     self->calibration = mine ? zp_calibration_copy(own) : zp_board_constants(hardware, gpu);
     const ZpCalibration *constants = self->calibration;
     if (constants == NULL)
@@ -140,7 +129,7 @@ fill_device(ZpValidateJob *self, const Row *row, const ZpHardware *hardware,
     network->gpus_per_node = (gint32)integer(row, "gpus_per_node", 8);
     network->host_to_device_bytes_per_s = gpu->host_to_device_bytes_per_s;
     network->device_to_host_bytes_per_s = gpu->device_to_host_bytes_per_s;
-    self->tables = zp_cost_tables_new(gpu->name, NULL);
+    self->tables = zp_cost_tables_new(board->name, NULL);
     network->measured = self->tables;
     return TRUE;
 }
@@ -152,8 +141,6 @@ fill_software(ZpValidateJob *self, const Row *row)
     ZpCalibration *c = self->calibration;
     if (has(row, "attn_impl", "triton"))
         c->attention_share *= FIRST_GENERATION_SHARE;
-    if (has(row, "source", "llm-foundry"))
-        c->loss_bytes_per_logit = FUSED_LOSS_BYTES;
     /* Non-reentrant checkpointing of PyTorch 2.1 stops when it has what backward needs. */
     gboolean old = has(row, "notes", "torch 1.") || has(row, "notes", "torch 2.0");
     c->recompute_stops_early = !old && has(row, "framework", "fsdp");
@@ -251,16 +238,23 @@ zp_validate_job_start(void)
 }
 
 static gboolean
+has_adapters(const Row *row)
+{
+    return has(row, "strategy", "lora") || has(row, "notes", "lora") ||
+           has(row, "model_name", "lora");
+}
+
+static gboolean
 fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
 {
     ZpJob *job = &self->job;
     if (has(row, "notes", "fp8") || has(row, "notes", "float8") || has(row, "param_dtype", "fp8"))
         return refuse(error, "products in fp8 have no measured constants");
     job->runtime = "ideal";
-    gboolean adapters =
-        has(row, "strategy", "lora") || has(row, "notes", "lora") || has(row, "model_name", "lora");
-    if (adapters)
-        return refuse(error, "the adapters are not described");
+    if (has(row, "notes", "qlora"))
+        return refuse(error, "products of weights in 4 bits have no measured constants");
+    if (has(row, "notes", "seq is the longest"))
+        return refuse(error, "the sequence is the longest of the samples, not what a step ran");
     if (!zp_validate_record_stage(row, &job->zero.stage, error))
         return FALSE;
     job->precision = (ZpPrecision){ZP_DTYPE_BF16, ZP_DTYPE_BF16, ZP_DTYPE_BF16,
@@ -272,6 +266,7 @@ fill_strategy(ZpValidateJob *self, const Row *row, GError **error)
         self->fsdp = *zp_fsdp_defaults();
         self->fsdp.prefetch = has(row, "prefetch_overlap", "backward_post") ? ZP_FSDP_PREFETCH_POST
                                                                             : ZP_FSDP_PREFETCH_PRE;
+        self->fsdp.wrap_trainable = has_adapters(row);
         job->fsdp = &self->fsdp;
     }
     if (has(row, "reduce_dtype", "fp32"))
@@ -324,6 +319,15 @@ has_fused_kernels(const Row *row)
     return has(row, "framework", "megatron");
 }
 
+/* Of the rank that is stated, else of peft's default, 8, on attention's projections: what they cost
+ * is little beside the gradients that their base is spared. */
+static gboolean
+add_adapters(ZpModel *model, const Row *row, GError **error)
+{
+    gint32 rank = (gint32)zp_validate_record_behind(row, "notes", "r=", 8);
+    return zp_model_add_lora(model, rank, ADAPTED, FALSE, error);
+}
+
 static gboolean
 fill_model(ZpValidateJob *self, const Row *row, GError **error)
 {
@@ -342,6 +346,10 @@ fill_model(ZpValidateJob *self, const Row *row, GError **error)
         .sequence_parallel = parallel->sequence,
     };
     ZpModel *model = zp_validate_model_build(row, &options, TRUE, error);
+    if (model != NULL && has_adapters(row) && !add_adapters(model, row, error)) {
+        zp_model_free(model);
+        return FALSE;
+    }
     return model != NULL && zp_validate_job_cut(self, model, options.compute, error) &&
            zp_validate_job_cut_stage(self, error);
 }

@@ -32,8 +32,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(ZpValidateJob, zp_validate_job_free)
 /* Steps in which time and memory do not differ.  A job begins with a block a unit and all else in
  * the root unit, two steps of one rank. */
 ZpValidateJob *zp_validate_job_start(void);
-/* By its name, with or without "GB"; NULL where the catalogue has none. */
-const ZpGpu *zp_validate_job_gpu(const ZpValidateRecord *record, const ZpHardware *hardware);
 /* Checks the cuts of a job whose training is whole; sets ranks, their sequence and shard group. */
 gboolean zp_validate_job_place(ZpValidateJob *job, const ZpValidateRecord *record, gint64 gpus,
                                GError **error);

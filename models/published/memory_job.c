@@ -172,7 +172,8 @@ static gboolean
 fill_device(ZpValidateJob *self, const ZpValidateRecord *row, const ZpHardware *hardware,
             GError **error)
 {
-    const ZpGpu *gpu = zp_validate_job_gpu(row, hardware);
+    ZpGpu variant;
+    const ZpGpu *gpu = zp_validate_record_gpu(row, hardware, &variant, NULL);
     if (gpu == NULL) { /* a name without a size, or a variant: its generation decides about time */
         gboolean hopper = g_str_has_prefix(zp_validate_record_text(row, "gpu"), "H100");
         gpu = zp_hardware_gpu(hardware, hopper ? "H100-80" : "A100-80");

@@ -5,8 +5,8 @@
 #include "models/families/architecture.h"
 #include "models/published/record_internal.h"
 
-/* Uncut, with activations and costs for `options`.  `imply_vocabulary`: where the row states none
+/* Uncut, with activations and costs for `options`.  `imply`: where the row states none
  * it is what the parameter count leaves for the tables. */
 ZpModel *zp_validate_model_build(const ZpValidateRecord *record,
-                                 const ZpArchitectureOptions *options, gboolean imply_vocabulary,
+                                 const ZpArchitectureOptions *options, gboolean imply,
                                  GError **error);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/job/job.h"
+#include "models/machine/hardware.h"
 #include "models/published/csv.h"
 
 typedef struct {
@@ -31,6 +32,12 @@ gint64 zp_validate_record_vocabulary(const ZpValidateRecord *record);
 /* The stage of ZeRO that the strategy means, wherever in it the word stands; 0 where it names cuts
  * alone.  Under FSDP 2 is SHARD_GRAD_OP.  Fails on a word that is not understood. */
 gboolean zp_validate_record_stage(const ZpValidateRecord *record, int *stage, GError **error);
+
+/* The catalogue's board that the words of the column "gpu" mean, and in `variant` that board with
+ * the memory and the limit of power that they say.  NULL with a reason where a word is not
+ * understood. */
+const ZpGpu *zp_validate_record_gpu(const ZpValidateRecord *record, const ZpHardware *hardware,
+                                    ZpGpu *variant, GError **error);
 
 /* Cuts of the model, as the strategy names them: "zero1 + tp8 pp4 dp2", "fsdp32 x tp8".  Fails on
  * those that are not modelled. */

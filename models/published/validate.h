@@ -21,7 +21,16 @@
  *  - Megatron: gradients in fp32, reduced after backward, unless the strategy is "overlapped";
  *  - cpu_offload "y": DeepSpeed's stage 3 with parameters and optimizer on the host;
  *  - a vocabulary that is not stated is what the parameter count leaves for the two tables;
- *  - attention on V100 is eager, and in BigScience's runs of 2021;
+ *  - attention is fused unless attn_impl says "eager", but on V100, for which no fused kernel is
+ *    published;
+ *  - the GPU by the words of its column, whatever their order: chip, form ("SXM", "PCIe", "NVL";
+ *    SXM where it is not said), "96GB", "HBM2e", "500W"; a word that is not understood refuses the
+ *    row.  Another limit of power scales the chip's constants (models/prices/board.h);
+ *  - layers that are not stated are as many plain blocks as give n_params, or the size in the
+ *    model's name ("GPT-200B"), in multiples of the pipeline's stages; heads are of about 128;
+ *  - adapters ("LoRA") have the rank that the notes state ("r=16"), else 8, on attention's
+ *    projections, above a frozen base; those above 4-bit weights are refused, and rows whose
+ *    seq_len is that of their longest sample;
  *  - the MLP is gated where that parameter count is nearer to n_params; without one where its width
  *    is not four hidden ones or heads share key heads;
  *  - network of a node: from `interconnect` ("1600 Gb/s", "4x100 Gb/s"), else the best that nodes

@@ -27,7 +27,9 @@ run(const char *subsets)
     return validation;
 }
 
-/* Reached when this was written: 4.2 % mean, 8.3 % at the 90th percentile, ratios 1.6 %. */
+/* Reached when this was written: 4.2 % mean, 8.6 % at the 90th percentile, ratios 1.6 %.  Bias:
+ * +1.9
+ * %, as no row is told by its source to have a fused loss; with that rule it was -0.1. */
 static void
 test_held_back_rows(void)
 {
@@ -37,7 +39,7 @@ test_held_back_rows(void)
     g_assert_cmpint(own.n, ==, 196);
     g_assert_cmpfloat(own.mean, <=, 0.045);
     g_assert_cmpfloat(own.p90, <=, 0.09);
-    g_assert_cmpfloat(fabs(own.bias), <=, 0.015);
+    g_assert_cmpfloat(fabs(own.bias), <=, 0.02);
     /* The null model as its authors state it: 8.2, 17.7, 27.1 % of 192 rows. */
     g_assert_cmpint(null.n, ==, 192);
     g_assert_cmpfloat_with_epsilon(null.mean, 0.082, 0.001);
@@ -219,18 +221,17 @@ test_csv(void)
 static void
 test_reasons(void)
 {
-    const char *text =
-        COLUMNS "a,x,L," LLAMA_13B "8,,megatron,tp2 ep4 + zero1,1,2,none,1,\n"
-                "b,x,L,13015864320,40,5120,40,40,13824,32000,2048,n,flash,Abacus,8,,"
-                "fsdp1,full_shard,1,2,none,1,\n"
-                "c,x,L," LLAMA_13B "8,,fsdp1,full_shard,,2,none,1,\n"
-                "d,x,L,13015864320,40,5120,,40,13824,32000,2048,n,flash,A100-80GB,8,,"
-                "fsdp1,full_shard,1,2,none,1,\n"
-                "e,x,L," LLAMA_13B "8,,fsdp1,full_shard,1,2,none,,\n";
+    const char *text = COLUMNS "a,x,L," LLAMA_13B "8,,megatron,tp2 ep4 + zero1,1,2,none,1,\n"
+                               "b,x,L,13015864320,40,5120,40,40,13824,32000,2048,n,flash,Abacus,8,,"
+                               "fsdp1,full_shard,1,2,none,1,\n"
+                               "c,x,L," LLAMA_13B "8,,fsdp1,full_shard,,2,none,1,\n"
+                               "d,x,L,13015864320,40,,,40,13824,32000,2048,n,flash,A100-80GB,8,,"
+                               "fsdp1,full_shard,1,2,none,1,\n"
+                               "e,x,L," LLAMA_13B "8,,fsdp1,full_shard,1,2,none,,\n";
     g_autoptr(GError) error = NULL;
     g_autoptr(ZpValidation) validation = zp_validate_run(text, NULL, NULL, &error);
     g_assert_no_error(error);
-    const char *const says[] = {"expert", "catalogue", "micro-batch", "heads", "no step time"};
+    const char *const says[] = {"expert", "catalogue", "micro-batch", "hidden", "no step time"};
     g_assert_cmpuint(validation->rows->len, ==, G_N_ELEMENTS(says));
     for (gsize i = 0; i < G_N_ELEMENTS(says); i++) {
         const ZpValidateRow *row = g_ptr_array_index(validation->rows, i);
