@@ -56,7 +56,7 @@ zp_command_database(const ZpCommandOptions *options)
     return options->database != NULL ? options->database : "zeropeak.db";
 }
 
-ZpExit
+int
 zp_command_fit_exit(const ZpCommandOptions *options, ZpVerdict verdict)
 {
     if (options->require_fit == NULL)

@@ -60,7 +60,7 @@ typedef struct {
         "require-fit", 0, G_OPTION_ARG_STRING, offsetof(ZpCommandOptions, require_fit), "sure", \
             "Exit with code 7 when the job does not fit; with =sure also when it is tight"      \
     }
-ZpExit zp_command_fit_exit(const ZpCommandOptions *options, ZpVerdict verdict);
+int zp_command_fit_exit(const ZpCommandOptions *options, ZpVerdict verdict);
 
 typedef struct {
     const char *name;
