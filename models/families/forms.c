@@ -130,6 +130,7 @@ fix_peak(ZpModelPeak *peak, gint64 tokens)
 void
 zp_forms_fix(ZpModelActivation *activation, gint64 tokens)
 {
+    g_assert(activation != NULL);
     for (ZpModelPolicyBytes *set = NULL; (set = zp_forms_next(activation, set)) != NULL;)
         for (int p = 0; p < ZP_MODEL_POLICIES; p++) {
             zp_forms_fix_bytes(&set[p].kept, tokens);

@@ -101,7 +101,7 @@ deepspeed_gradients(const ChecksFacts *facts)
     gint64 least = facts->trainable / least_owners;
     gint64 most =
         facts->trainable / owners + padding_elements(facts, owners) +
-        2 * MAX(1, facts->deepspeed->n_parameter_groups) * facts->largest_parameter_elements;
+        facts->largest_parameter_elements * 2 * MAX(1, facts->deepspeed->n_parameter_groups);
     return (ChecksBounds){
         .low = least * MIN(bits, kept_bits) / 8,
         .high = facts->job->zero.stage >= 2 ? most * MAX(bits, kept_bits) / 8 : 0,

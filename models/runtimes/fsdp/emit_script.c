@@ -92,7 +92,7 @@ static Sized
 read_script(const ZpModelScript *script, const ZpTraining *training)
 {
     Sized sized = {.script = script,
-                   .bytes = g_new(gint64, script->events->len + 1),
+                   .bytes = g_new0(gint64, script->events->len + 1),
                    .temporary = g_new0(gboolean, (gsize)script->n_storages + 1)};
     g_autofree gint8 *born = g_new(gint8, (gsize)script->n_storages + 1);
     memset(born, ZP_MODEL_PASSES, (gsize)script->n_storages);
