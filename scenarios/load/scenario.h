@@ -19,6 +19,7 @@ typedef struct {
     const char *key;
     const char *text;   /* with its unit: "80 GiB" */
     const char *origin; /* "default", "auto: RULE", "catalogue: NAME", "FILE:LINE", "--set" */
+    gboolean given;     /* by a person or a file that is imported, not by a rule */
 } ZpScenarioValue;
 
 typedef struct _ZpScenarioState ZpScenarioState;

@@ -47,7 +47,8 @@ add_key(ZpScenario *scenario, const ZpScenario *base, ZpSchemaId id, const ZpSce
 {
     const ZpSchemaKey *key = zp_schema_key(id);
     const ZpScenarioEffective *effective = &scenario->state->effective[id];
-    ZpScenarioValue value = {.section = key->section, .key = key->key};
+    ZpScenarioValue value = {
+        .section = key->section, .key = key->key, .given = effective->source == ZP_SCENARIO_GIVEN};
     if (before != NULL && same(key, effective, &base->state->effective[id])) {
         value.text = g_ref_string_acquire((char *)(gpointer)before->text);
         value.origin = g_ref_string_acquire((char *)(gpointer)before->origin);
@@ -77,7 +78,8 @@ add_layer(ZpScenario *scenario, const ZpSettingsLayer *layer)
         }
         g_autofree char *text = zp_schema_print(key, &effective.value);
         ZpScenarioValue value = {layer->section, key->key, g_ref_string_new(text),
-                                 origin_text(key, &effective)};
+                                 origin_text(key, &effective),
+                                 effective.source == ZP_SCENARIO_GIVEN};
         g_array_append_val(scenario->values, value);
     }
 }
@@ -88,7 +90,7 @@ add_axes(ZpScenario *scenario)
     for (guint a = 0; a < scenario->axes->len; a++) {
         const ZpSettingsAxis *axis = &g_array_index(scenario->axes, ZpSettingsAxis, a);
         ZpScenarioValue value = {"sweep", axis->key, g_ref_string_new(axis->text),
-                                 g_ref_string_new(axis->origin)};
+                                 g_ref_string_new(axis->origin), TRUE};
         g_array_append_val(scenario->values, value);
     }
 }

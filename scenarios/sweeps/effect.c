@@ -10,12 +10,8 @@
 static gboolean
 is_given(const ZpScenarioValue *value)
 {
-    static const char *const rules[] = {"default", "auto", "catalogue"};
-    for (gsize r = 0; r < G_N_ELEMENTS(rules); r++)
-        if (g_str_has_prefix(value->origin, rules[r]))
-            return FALSE;
-    return strcmp(value->section, "scenario") != 0 && strcmp(value->section, "sweep") != 0 &&
-           !g_str_has_prefix(value->section, "layer ");
+    return value->given && strcmp(value->section, "scenario") != 0 &&
+           strcmp(value->section, "sweep") != 0 && !g_str_has_prefix(value->section, "layer ");
 }
 
 static gboolean

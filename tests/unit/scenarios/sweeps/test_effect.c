@@ -37,6 +37,28 @@ mentions(const GPtrArray *warnings, const char *key)
     return FALSE;
 }
 
+static const char *
+text_of(const ZpScenario *scenario, const char *key)
+{
+    for (guint v = 0; v < scenario->values->len; v++) {
+        const ZpScenarioValue *value = &g_array_index(scenario->values, ZpScenarioValue, v);
+        g_autofree char *name = g_strdup_printf("%s.%s", value->section, value->key);
+        if (strcmp(name, key) == 0)
+            return value->text;
+    }
+    return NULL;
+}
+
+/* What would be in force without the key; or NULL: it cannot be left out. */
+static char *
+text_without(const ZpScenario *scenario, const char *key)
+{
+    g_autofree char *set = g_strdup_printf("%s=auto", key);
+    const char *sets[] = {set, NULL};
+    g_autoptr(ZpScenario) without = zp_scenario_with(scenario, sets, NULL);
+    return without != NULL ? g_strdup(text_of(without, key)) : NULL;
+}
+
 /* 0: cannot be asked here; 1: the step changes; 2: warned of. */
 static int
 ask(const ZpScenario *plain, const ZpStepSummary *before, const char *key, const char *value)
@@ -52,8 +74,10 @@ ask(const ZpScenario *plain, const ZpStepSummary *before, const char *key, const
     gboolean changes = !zp_step_same(before, &after);
     gboolean warned = mentions(idle, key) || mentions(with->warnings, key);
     if (changes == warned) {
-        /* A value that is in force already says nothing and does nothing. */
-        if (!changes)
+        /* A value that is in force already says nothing and does nothing; one that must be given
+         * cannot be told to go. */
+        g_autofree char *without = text_without(with, key);
+        if (!changes && (without == NULL || g_strcmp0(without, text_of(with, key)) == 0))
             return 0;
         g_test_fail_printf("%s = %s under %s, stage %d: the step %s, and it is %s", key, value,
                            plain->job.runtime, plain->job.zero.stage,
@@ -160,14 +184,16 @@ test_keys(void)
     g_assert_cmpint(acting, >=, 80);
 }
 
-/* The keys that gave equal rows without a word. */
+/* The keys that gave equal rows without a word; a file may be called as a rule is. */
 static void
-test_known(void)
+test_known(gconstpointer name)
 {
-    static const char *const sets[] = {"zero.runtime=deepspeed", "zero.wrap=sublayer",
-                                       "zero.bucket=1e6 elements", "precision.reduce=fp32", NULL};
+    g_autofree char *text = g_strconcat(base,
+                                        "[zero]\nruntime = deepspeed\nwrap = sublayer\n"
+                                        "bucket = 1e6 elements\n[precision]\nreduce = fp32\n",
+                                        NULL);
     g_autoptr(GError) error = NULL;
-    g_autoptr(ZpScenario) scenario = zp_scenario_parse(base, -1, "base.ini", sets, &error);
+    g_autoptr(ZpScenario) scenario = zp_scenario_parse(text, -1, name, NULL, &error);
     g_assert_no_error(error);
     g_autoptr(ZpStep) step = zp_step_new();
     ZpStepSummary summary;
@@ -186,6 +212,8 @@ main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/effect/keys", test_keys);
-    g_test_add_func("/effect/known", test_known);
+    g_test_add_data_func("/effect/known", "base.ini", test_known);
+    g_test_add_data_func("/effect/known-default", "default.ini", test_known);
+    g_test_add_data_func("/effect/known-catalogue", "catalogue.ini", test_known);
     return g_test_run();
 }
