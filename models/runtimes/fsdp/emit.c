@@ -2,6 +2,7 @@
 
 #include "models/prices/layer.h"
 #include "models/runtimes/shared/cuts.h"
+#include "models/runtimes/shared/work.h"
 
 void
 zp_fsdp_emit_init(ZpFsdpEmit *emit, const ZpFsdpPlan *plan, const ZpJob *job, ZpTape *tape)
@@ -82,11 +83,7 @@ zp_fsdp_emit_collective_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes, gint8 
     if (emit->job) {
         ZpCost cost =
             zp_cost_collective(&emit->job->network, kind, bytes, ranks->size, ranks->stride);
-        work.fixed_ps = cost.fixed_ps;
-        work.solo_ps = cost.solo_ps;
-        work.wire_bytes = cost.wire_bytes;
-        work.link = (gint8)cost.link;
-        work.rule = zp_fsdp_emit_rule(emit, cost.rule);
+        work = zp_work_collective(kind, bytes, &cost, group, zp_fsdp_emit_rule(emit, cost.rule));
     }
     return zp_tape_add_work(emit->tape, &work);
 }
@@ -104,11 +101,7 @@ zp_fsdp_emit_transfer_work(ZpFsdpEmit *emit, ZpKind kind, gint64 bytes)
     };
     if (emit->job) {
         ZpCost cost = zp_cost_transfer(&emit->job->network, kind, bytes);
-        work.fixed_ps = cost.fixed_ps;
-        work.solo_ps = cost.solo_ps;
-        work.wire_bytes = cost.wire_bytes;
-        work.link = (gint8)cost.link;
-        work.rule = zp_fsdp_emit_rule(emit, cost.rule);
+        work = zp_work_copy(kind, bytes, &cost, zp_fsdp_emit_rule(emit, cost.rule));
     }
     return zp_tape_add_work(emit->tape, &work);
 }

@@ -1,20 +1,12 @@
 #include "models/prices/layer.h"
 #include "models/runtimes/fsdp/emit.h"
+#include "models/runtimes/shared/work.h"
 
 gint32
 zp_fsdp_emit_kernel_work(ZpFsdpEmit *emit, ZpKind kind, ZpTime duration_ps, double flops,
                          const char *rule)
 {
-    ZpTapeWork work = {
-        .solo_ps = duration_ps,
-        .flops = flops,
-        .kind = (gint16)kind,
-        .link = ZP_TAPE_NONE,
-        .group = ZP_TAPE_NONE,
-        .category = ZP_TAPE_COMPUTE,
-        .rule = zp_fsdp_emit_rule(emit, rule),
-        .label = ZP_TAPE_NONE,
-    };
+    ZpTapeWork work = zp_work_kernel(kind, duration_ps, flops, zp_fsdp_emit_rule(emit, rule));
     return zp_tape_add_work(emit->tape, &work);
 }
 

@@ -1,6 +1,7 @@
 #include "models/runtimes/deepspeed/emit/context.h"
 #include "models/parallel/parallel.h"
 #include "models/prices/layer.h"
+#include "models/runtimes/shared/work.h"
 
 int
 zp_ds_dtype_bits(int dtype)
@@ -129,18 +130,9 @@ zp_ds_launch(ZpDs *ds, const ZpDsCollective *collective)
     gint64 bytes = zp_ds_bytes(collective->dtype, collective->elements);
     ZpCost cost =
         zp_cost_collective(&ds->job->network, collective->kind, bytes, group->size, group->stride);
-    ZpTapeWork work = {
-        .fixed_ps = cost.fixed_ps,
-        .solo_ps = cost.solo_ps,
-        .bytes = bytes,
-        .wire_bytes = cost.wire_bytes,
-        .kind = (gint16)collective->kind,
-        .link = (gint8)cost.link,
-        .group = (gint8)collective->group,
-        .category = ZP_TAPE_COMMUNICATION,
-        .rule = zp_tape_add_rule(ds->tape, cost.rule),
-        .label = label_of(ds, collective),
-    };
+    ZpTapeWork work = zp_work_collective(collective->kind, bytes, &cost, collective->group,
+                                         zp_tape_add_rule(ds->tape, cost.rule));
+    work.label = label_of(ds, collective);
     guint8 communicator = ds->communicators[collective->group];
     zp_ds_wait_stream(ds, communicator, collective->stream);
     zp_tape_launch(ds->tape, communicator, zp_tape_add_work(ds->tape, &work));
@@ -166,16 +158,7 @@ launch_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double f
 {
     if (ds->silent)
         return;
-    ZpTapeWork work = {
-        .solo_ps = duration_ps,
-        .flops = flops,
-        .kind = (gint16)kind,
-        .link = ZP_TAPE_NONE,
-        .group = ZP_TAPE_NONE,
-        .category = ZP_TAPE_COMPUTE,
-        .rule = zp_tape_add_rule(ds->tape, rule),
-        .label = ZP_TAPE_NONE,
-    };
+    ZpTapeWork work = zp_work_kernel(kind, duration_ps, flops, zp_tape_add_rule(ds->tape, rule));
     zp_tape_launch(ds->tape, stream, zp_tape_add_work(ds->tape, &work));
 }
 
@@ -205,18 +188,7 @@ zp_ds_transfer(ZpDs *ds, guint8 stream, ZpKind kind, gint64 bytes)
     if (ds->silent || bytes == 0)
         return;
     ZpCost cost = zp_cost_transfer(&ds->job->network, kind, bytes);
-    ZpTapeWork work = {
-        .fixed_ps = cost.fixed_ps,
-        .solo_ps = cost.solo_ps,
-        .bytes = bytes,
-        .wire_bytes = bytes,
-        .kind = (gint16)kind,
-        .link = (gint8)cost.link,
-        .group = ZP_TAPE_NONE,
-        .category = ZP_TAPE_COPY,
-        .rule = zp_tape_add_rule(ds->tape, cost.rule),
-        .label = ZP_TAPE_NONE,
-    };
+    ZpTapeWork work = zp_work_copy(kind, bytes, &cost, zp_tape_add_rule(ds->tape, cost.rule));
     zp_tape_launch(ds->tape, stream, zp_tape_add_work(ds->tape, &work));
 }
 
