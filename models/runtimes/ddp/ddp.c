@@ -97,8 +97,7 @@ partition_parameters(Ddp *ddp)
     g_array_sort(sorted, larger_first);
     g_autofree gint64 *load = g_new0(gint64, (gsize)ranks);
     g_autofree gint32 *owners = g_new(gint32, sorted->len + 1);
-    zp_fsdp_optimizer_init(&ddp->optimizer, (gint32)sorted->len);
-    gint32 n = 0;
+    zp_fsdp_optimizer_init(&ddp->optimizer, sorted->len);
     for (guint i = 0; i < sorted->len; i++) {
         const Sized *sized = &g_array_index(sorted, Sized, i);
         gint32 owner = 0;
@@ -109,14 +108,9 @@ partition_parameters(Ddp *ddp)
         if (owner != plan->rank || plan->n_uses[sized->parameter] == 0)
             continue;
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, sized->parameter);
-        ddp->optimizer.slots[n++] = (ZpFsdpSlot){
-            .elements = sized->elements,
-            .unit = parameter->unit,
-            .parameter = parameter->parameter,
-            .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
-        };
+        zp_fsdp_optimizer_add(&ddp->optimizer, sized->elements, parameter->unit,
+                              parameter->parameter);
     }
-    ddp->optimizer.n_slots = n;
     add_broadcasts(ddp, sorted, owners, ranks);
 }
 
@@ -124,33 +118,22 @@ static void
 add_slots(Ddp *ddp)
 {
     const ZpFsdpPlan *plan = ddp->plan;
-    zp_fsdp_optimizer_init(&ddp->optimizer, (gint32)plan->optimizer_order->len);
-    gint32 n = 0;
+    zp_fsdp_optimizer_init(&ddp->optimizer, plan->optimizer_order->len);
     for (guint i = 0; i < plan->optimizer_order->len; i++) {
         gint32 p = g_array_index(plan->optimizer_order, gint32, i);
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, p);
         if (!parameter->trainable || plan->n_uses[p] == 0)
             continue;
-        ddp->optimizer.slots[n++] = (ZpFsdpSlot){
-            .elements = zp_fsdp_parameter_elements(parameter),
-            .unit = parameter->unit,
-            .parameter = parameter->parameter,
-            .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
-        };
+        zp_fsdp_optimizer_add(&ddp->optimizer, zp_fsdp_parameter_elements(parameter),
+                              parameter->unit, parameter->parameter);
     }
-    ddp->optimizer.n_slots = n;
 }
 
 static void
 write_prologue(Ddp *ddp)
 {
     ZpFsdpEmit *emit = &ddp->emit;
-    emit->phase = ZP_PHASE_INIT;
-    emit->micro_batch = ZP_TAPE_NONE;
-    zp_fsdp_emit_tag(emit, ZP_FSDP_NONE);
-    if (emit->job)
-        zp_fsdp_emit_make(emit, DDP_DEFAULT, ZP_CLASS_RUNTIME, ZP_ROLE_NONE,
-                          emit->job->device.overhead_bytes, ZP_FSDP_NONE);
+    zp_fsdp_emit_begin(emit, DDP_DEFAULT);
     for (guint p = 0; p < ddp->plan->parameters->len; p++) {
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(ddp->plan, (gint32)p);
         zp_fsdp_emit_tag(emit, parameter->unit);

@@ -59,6 +59,17 @@ zp_fsdp_emit_make_host(ZpFsdpEmit *emit, ZpClass class_id, ZpRole role, gint64 b
     return buffer;
 }
 
+void
+zp_fsdp_emit_begin(ZpFsdpEmit *emit, int stream)
+{
+    emit->phase = ZP_PHASE_INIT;
+    emit->micro_batch = ZP_TAPE_NONE;
+    zp_fsdp_emit_tag(emit, ZP_FSDP_NONE);
+    if (emit->job)
+        zp_fsdp_emit_make(emit, stream, ZP_CLASS_RUNTIME, ZP_ROLE_NONE,
+                          emit->job->device.overhead_bytes, ZP_FSDP_NONE);
+}
+
 gint32
 zp_fsdp_emit_memory_work(ZpFsdpEmit *emit, gint64 moved_bytes)
 {

@@ -58,7 +58,11 @@ zp_fsdp_emit_make(ZpFsdpEmit *emit, int stream, ZpClass class_id, ZpRole role, g
     return buffer;
 }
 
-/* The same in host memory. */
+/* The prologue: what is emitted now was there before the first step; under a job the runtime's
+ * overhead is. */
+void zp_fsdp_emit_begin(ZpFsdpEmit *emit, int stream);
+
+/* As zp_fsdp_emit_make(), in host memory. */
 gint32 zp_fsdp_emit_make_host(ZpFsdpEmit *emit, ZpClass class_id, ZpRole role, gint64 bytes,
                               gboolean pinned);
 

@@ -6,10 +6,20 @@
 #define UNFUSED_SLOWER 5.8
 
 void
-zp_fsdp_optimizer_init(ZpFsdpOptimizer *optimizer, gint32 n_slots)
+zp_fsdp_optimizer_init(ZpFsdpOptimizer *optimizer, guint most_slots)
 {
-    *optimizer = (ZpFsdpOptimizer){.slots = g_new0(ZpFsdpSlot, (gsize)n_slots + 1)};
-    optimizer->n_slots = n_slots;
+    *optimizer = (ZpFsdpOptimizer){.slots = g_new0(ZpFsdpSlot, (gsize)most_slots + 1)};
+}
+
+void
+zp_fsdp_optimizer_add(ZpFsdpOptimizer *optimizer, gint64 elements, gint32 unit, gint32 parameter)
+{
+    optimizer->slots[optimizer->n_slots++] = (ZpFsdpSlot){
+        .elements = elements,
+        .unit = unit,
+        .parameter = parameter,
+        .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
+    };
 }
 
 void

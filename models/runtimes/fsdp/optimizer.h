@@ -30,7 +30,11 @@ typedef struct {
     int host_stream;  /* where host work is queued; on_host only */
 } ZpFsdpOptimizer;
 
-void zp_fsdp_optimizer_init(ZpFsdpOptimizer *optimizer, gint32 n_slots);
+/* Without slots, with room for `most_slots`. */
+void zp_fsdp_optimizer_init(ZpFsdpOptimizer *optimizer, guint most_slots);
+/* `unit` and `parameter` as in ZpFsdpSlot; its states are not yet made. */
+void zp_fsdp_optimizer_add(ZpFsdpOptimizer *optimizer, gint64 elements, gint32 unit,
+                           gint32 parameter);
 void zp_fsdp_optimizer_clear(ZpFsdpOptimizer *optimizer);
 /* Allocates the states now (prologue), unless the plan's first step is a run's first. */
 void zp_fsdp_optimizer_prepare(ZpFsdpEmit *emit, ZpFsdpOptimizer *optimizer);

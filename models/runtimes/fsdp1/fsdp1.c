@@ -8,52 +8,36 @@ static void
 add_original_slots(Fsdp1 *fsdp)
 {
     const ZpFsdpPlan *plan = fsdp->plan;
-    zp_fsdp_optimizer_init(&fsdp->optimizer, (gint32)plan->optimizer_order->len);
-    gint32 n = 0;
+    zp_fsdp_optimizer_init(&fsdp->optimizer, plan->optimizer_order->len);
     for (guint i = 0; i < plan->optimizer_order->len; i++) {
         gint32 p = g_array_index(plan->optimizer_order, gint32, i);
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, p);
         if (parameter->trainable && fsdp->params[p].owned_elements > 0) /* else its .grad is None */
-            fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
-                .elements = fsdp->params[p].owned_elements,
-                .unit = parameter->unit,
-                .parameter = parameter->parameter,
-                .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
-            };
+            zp_fsdp_optimizer_add(&fsdp->optimizer, fsdp->params[p].owned_elements, parameter->unit,
+                                  parameter->parameter);
     }
-    fsdp->optimizer.n_slots = n;
 }
 
 static void
 add_flat_slots(Fsdp1 *fsdp)
 {
     const ZpFsdpPlan *plan = fsdp->plan;
-    zp_fsdp_optimizer_init(&fsdp->optimizer, (gint32)plan->units->len);
-    gint32 n = 0;
+    zp_fsdp_optimizer_init(&fsdp->optimizer, plan->units->len);
     for (guint i = 0; i < plan->state_order->len; i++) {
         gint32 u = g_array_index(plan->state_order, gint32, i);
         if (fsdp->units[u].trainable)
-            fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
-                .elements =
-                    fsdp->sharded ? fsdp->units[u].shard_elements : fsdp->units[u].flat_elements,
-                .unit = u,
-                .parameter = ZP_FSDP_NONE,
-                .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
-            };
+            zp_fsdp_optimizer_add(&fsdp->optimizer,
+                                  fsdp->sharded ? fsdp->units[u].shard_elements
+                                                : fsdp->units[u].flat_elements,
+                                  u, ZP_FSDP_NONE);
     }
-    fsdp->optimizer.n_slots = n;
 }
 
 static void
 write_prologue(Fsdp1 *fsdp)
 {
     ZpFsdpEmit *emit = &fsdp->emit;
-    emit->phase = ZP_PHASE_INIT;
-    emit->micro_batch = ZP_TAPE_NONE;
-    zp_fsdp_emit_tag(emit, ZP_FSDP_NONE);
-    if (emit->job)
-        zp_fsdp_emit_make(emit, FSDP1_DEFAULT, ZP_CLASS_RUNTIME, ZP_ROLE_NONE,
-                          emit->job->device.overhead_bytes, ZP_FSDP_NONE);
+    zp_fsdp_emit_begin(emit, FSDP1_DEFAULT);
     for (guint u = 0; u < fsdp->plan->units->len; u++) {
         const Fsdp1Unit *unit = &fsdp->units[u];
         gint64 elements = fsdp->sharded ? unit->shard_elements : unit->flat_elements;

@@ -94,23 +94,17 @@ static void
 init_optimizer(Fsdp2 *fsdp)
 {
     const ZpFsdpPlan *plan = fsdp->plan;
-    zp_fsdp_optimizer_init(&fsdp->optimizer, (gint32)plan->optimizer_order->len);
+    zp_fsdp_optimizer_init(&fsdp->optimizer, plan->optimizer_order->len);
     fsdp->optimizer.on_host = plan->settings.cpu_offload;
     fsdp->optimizer.host_stream = FSDP2_HOST;
-    gint32 n = 0;
     for (guint i = 0; i < plan->optimizer_order->len; i++) {
         gint32 p = g_array_index(plan->optimizer_order, gint32, i);
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, p);
         if (!parameter->trainable || plan->n_uses[p] == 0)
             continue;
-        fsdp->optimizer.slots[n++] = (ZpFsdpSlot){
-            .elements = fsdp->params[p].owned_elements,
-            .unit = parameter->unit,
-            .parameter = parameter->parameter,
-            .states = {ZP_TAPE_NONE, ZP_TAPE_NONE},
-        };
+        zp_fsdp_optimizer_add(&fsdp->optimizer, fsdp->params[p].owned_elements, parameter->unit,
+                              parameter->parameter);
     }
-    fsdp->optimizer.n_slots = n;
 }
 
 /* What lives before the first step: shards, padded on every rank. */
@@ -119,12 +113,7 @@ write_prologue(Fsdp2 *fsdp)
 {
     const ZpFsdpPlan *plan = fsdp->plan;
     ZpFsdpEmit *emit = &fsdp->emit;
-    emit->phase = ZP_PHASE_INIT;
-    emit->micro_batch = ZP_TAPE_NONE;
-    zp_fsdp_emit_tag(emit, ZP_FSDP_NONE);
-    if (emit->job)
-        zp_fsdp_emit_make(emit, FSDP2_DEFAULT, ZP_CLASS_RUNTIME, ZP_ROLE_NONE,
-                          emit->job->device.overhead_bytes, ZP_FSDP_NONE);
+    zp_fsdp_emit_begin(emit, FSDP2_DEFAULT);
     for (guint p = 0; p < plan->parameters->len; p++) {
         const ZpFsdpParameter *parameter = zp_fsdp_plan_parameter(plan, (gint32)p);
         gint64 bytes = fsdp->params[p].chunk_elements * plan->stored_bytes;

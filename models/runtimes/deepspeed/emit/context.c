@@ -152,6 +152,15 @@ zp_ds_collective(ZpDs *ds, const ZpDsCollective *collective)
     zp_ds_join(ds, collective->stream, zp_ds_launch(ds, collective));
 }
 
+void
+zp_ds_reduce_scalar(ZpDs *ds, int dtype)
+{
+    ZpDsCollective scalar = {ZP_KIND_ALL_REDUCE,   1, dtype, ZP_DS_GROUP_WORLD,
+                             ZP_DS_STREAM_COMPUTE, 0};
+    zp_ds_collective(ds, &scalar);
+    zp_ds_sync_stream(ds, ZP_DS_STREAM_COMPUTE);
+}
+
 static void
 launch_kernel(ZpDs *ds, guint8 stream, ZpKind kind, ZpTime duration_ps, double flops,
               const char *rule)

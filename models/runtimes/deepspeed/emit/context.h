@@ -74,6 +74,8 @@ gint32 zp_ds_launch(ZpDs *ds, const ZpDsCollective *collective);
 void zp_ds_join(ZpDs *ds, guint8 stream, gint32 event); /* stream waits; NONE: nothing */
 /* launch + join: a collective that is not async. */
 void zp_ds_collective(ZpDs *ds, const ZpDsCollective *collective);
+/* All-reduces one number of `dtype` over the world; the host reads the result. */
+void zp_ds_reduce_scalar(ZpDs *ds, int dtype);
 /* A kernel limited by memory: `bytes` read and written. */
 void zp_ds_memory_kernel(ZpDs *ds, guint8 stream, gint64 bytes);
 /* Of a layer, as zp_cost_layer() prices it. */

@@ -30,16 +30,6 @@ scan_gradients(ZpDsProgram *program, gint32 g, int bits_per_element)
 }
 
 static void
-reduce_scalar(ZpDs *ds, int dtype)
-{
-    ZpDsCollective scalar = {ZP_KIND_ALL_REDUCE,   1, dtype, ZP_DS_GROUP_WORLD,
-                             ZP_DS_STREAM_COMPUTE, 0};
-    zp_ds_collective(ds, &scalar);
-    /* The host reads the result. */
-    zp_ds_sync_stream(ds, ZP_DS_STREAM_COMPUTE);
-}
-
-static void
 check_and_norm(ZpDsProgram *program)
 {
     ZpDs *ds = &program->ds;
@@ -50,12 +40,12 @@ check_and_norm(ZpDsProgram *program)
         /* fp32 copy, two masks and their union. */
         for (gint32 g = 0; !state->offload && g < program->n_groups; g++)
             scan_gradients(program, g, 32 + 3 * 8);
-        reduce_scalar(ds, ZP_DS_UINT8);
+        zp_ds_reduce_scalar(ds, ZP_DS_UINT8);
     }
     for (gint32 g = 0; g < program->n_groups; g++) {
         if (!state->offload)
             scan_gradients(program, g, 64);
-        reduce_scalar(ds, ZP_DTYPE_FP32);
+        zp_ds_reduce_scalar(ds, ZP_DTYPE_FP32);
     }
 }
 

@@ -12,15 +12,6 @@ temporary(ZpDs *ds, gint64 bytes)
                       ZP_ROLE_GRADIENT_TEMPORARY, bytes);
 }
 
-static void
-reduce_scalar(ZpDs *ds, int dtype)
-{
-    ZpDsCollective scalar = {ZP_KIND_ALL_REDUCE,   1, dtype, ZP_DS_GROUP_WORLD,
-                             ZP_DS_STREAM_COMPUTE, 0};
-    zp_ds_collective(ds, &scalar);
-    zp_ds_sync_stream(ds, ZP_DS_STREAM_COMPUTE);
-}
-
 /* fp16 alone: isinf and isnan over the whole flat gradient. */
 static void
 check_overflow(ZpDsProgram *program)
@@ -35,7 +26,7 @@ check_overflow(ZpDsProgram *program)
                             zp_ds_bytes(ds->accumulate, 2 * state->partition_elements));
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &masks);
     }
-    reduce_scalar(ds, ZP_DS_UINT8);
+    zp_ds_reduce_scalar(ds, ZP_DS_UINT8);
 }
 
 /* An fp64 copy of each partition in turn; with an offloaded optimizer the norms of the parts were
@@ -51,7 +42,7 @@ norm(ZpDsProgram *program, const ZpDsSubGroup *group)
         zp_ds_memory_kernel(ds, ZP_DS_STREAM_COMPUTE, 8 * n + zp_ds_bytes(ds->accumulate, n));
         zp_ds_drop(ds, ZP_DS_STREAM_COMPUTE, &copy);
     }
-    reduce_scalar(ds, state->offload ? ZP_DTYPE_FP32 : ZP_DTYPE_FP64);
+    zp_ds_reduce_scalar(ds, state->offload ? ZP_DTYPE_FP32 : ZP_DTYPE_FP64);
 }
 
 static void
