@@ -85,7 +85,9 @@ cat ok.ini >long.ini
 printf '\n[sweep]\ntraining.micro_batch = 1..1000\nzero.wrap_blocks = 1..32\nzero.prefetch = 0..7\n' >>long.ini
 "$program" sweep long.ini --database sweep.db >out 2>err &
 pid=$!
-sleep 1
+# However slow the machine: once it is the program that runs and catches SIGINT, bit 1 of SigCgt.
+catches() { [ /proc/$pid/exe -ef "$program" ] && grep -qE '^SigCgt:.*[2367abef]$' /proc/$pid/status; }
+until catches || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
 kill -INT $pid 2>/dev/null
 wait $pid
 got=$?

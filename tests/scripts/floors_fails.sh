@@ -45,6 +45,15 @@ fresh
 for i in $(seq 26); do echo '/* */' >"$work/tree/models/words/w$i.c"; done
 check "models/words/ has"
 fresh
+# Two sources that call each other, as a build leaves them.
+(cd "$work/tree/models/words" && echo 'int there(void); int here(void); int here(void) { return there(); }' >here.c &&
+    echo 'int there(void); int here(void); int there(void) { return here(); }' >there.c)
+objects="$work/none/CMakeFiles/zp_models.dir/models/words"
+mkdir -p "$objects"
+for name in here there; do cc -c "$work/tree/models/words/$name.c" -o "$objects/$name.c.o"; done
+check "circle by symbols:"
+rm -r "$work/none/CMakeFiles"
+fresh
 printf '#include <stdio.h>\nvoid f(void);\nvoid f(void) { puts(""); }\n' >"$work/tree/models/words/loud.c"
 check "a library prints"
 fresh
