@@ -10,6 +10,7 @@ expect 2 'COMMAND' "$program"
 expect 0 'Commands:' "$program" --help
 expect 2 "did you mean 'sweep'" "$program" swep
 expect 2 'exactly one scenario' "$program" run
+expect 2 'give one of --worst, --bands' "$program" validate --bands --worst
 expect 2 'Unknown option|unknown option' "$program" run ok.ini --jsn
 expect 4 'missing.ini' "$program" run missing.ini
 expect 0 'zeropeak [0-9]' "$program" --version

@@ -31,12 +31,33 @@ static const char *const validate_examples[] = {
     NULL,
 };
 
+static char *
+text_of(const ZpCommandOptions *options, const ZpValidation *validation)
+{
+    if (options->worst)
+        return zp_validate_worst(validation);
+    if (options->bands)
+        return zp_validate_bands(validation);
+    if (options->json)
+        return zp_receipt_validation_json(validation);
+    g_autofree char *summary = zp_validate_summary(validation);
+    if (options->summary)
+        return g_steal_pointer(&summary);
+    g_autofree char *rows = zp_validate_table(validation);
+    return g_strconcat(rows, "\n", summary, NULL);
+}
+
 static int
 run(const ZpCommandOptions *options, char **arguments, GError **error)
 {
     if (arguments[0] != NULL) {
         g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_USAGE,
                     "no argument is taken; --runs names a table");
+        return ZP_EXIT_USAGE;
+    }
+    if (options->worst + options->bands + options->json + options->summary > 1) {
+        g_set_error(error, ZP_COMMAND_ERROR, ZP_COMMAND_ERROR_USAGE,
+                    "give one of --worst, --bands, --json and --summary");
         return ZP_EXIT_USAGE;
     }
     g_autoptr(ZpCalibration) own = NULL;
@@ -55,24 +76,8 @@ run(const ZpCommandOptions *options, char **arguments, GError **error)
     g_autoptr(ZpValidation) validation = zp_validate_run(csv, own, options->subset, error);
     if (validation == NULL)
         return ZP_EXIT_INPUT;
-    if (options->worst) {
-        g_autofree char *worst = zp_validate_worst(validation);
-        fputs(worst, stdout);
-        return ZP_EXIT_OK;
-    }
-    if (options->bands) {
-        g_autofree char *bands = zp_validate_bands(validation);
-        fputs(bands, stdout);
-        return ZP_EXIT_OK;
-    }
-    if (options->json) {
-        g_autofree char *json = zp_receipt_validation_json(validation);
-        fputs(json, stdout);
-        return ZP_EXIT_OK;
-    }
-    g_autofree char *rows = options->summary ? NULL : zp_validate_table(validation);
-    g_autofree char *summary = zp_validate_summary(validation);
-    printf("%s%s%s", rows != NULL ? rows : "", rows != NULL ? "\n" : "", summary);
+    g_autofree char *text = text_of(options, validation);
+    fputs(text, stdout);
     return ZP_EXIT_OK;
 }
 
