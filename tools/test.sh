@@ -33,7 +33,9 @@ step "clang-tidy"
 sources | grep '\.c$' | grep -v '^tests/' | xargs -P "$jobs" -n 4 clang-tidy --quiet -p build-clang 2>/dev/null
 
 step "address and undefined-behaviour sanitizers"
-cmake -S . -B build-sanitize -DCMAKE_BUILD_TYPE=Debug -DZP_SANITIZE=address,undefined >/dev/null
+# -O1, as AddressSanitizer's manual advises: without it the tests take twice as long.
+cmake -S . -B build-sanitize -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-g -O1" \
+    -DZP_SANITIZE=address,undefined >/dev/null
 build build-sanitize
 ctest --test-dir build-sanitize -j"$jobs" --output-on-failure
 
